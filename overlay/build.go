@@ -1,0 +1,74 @@
+package overlay
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"time"
+
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/kyaml/openapi"
+)
+
+// buildTime bounds one build. The largest overlays of public repositories take a
+// second or two.
+const buildTime = 60 * time.Second
+
+// building serialises builds: kustomize keeps its OpenAPI schema, and what it has
+// learned from it, in variables of the process (kustomize#4824).
+var building = make(chan struct{}, 1)
+
+// build runs kustomize over a tree: root-only loading, no plugins (krusty's
+// defaults), panics recovered. An error is a broken (kustomize refuses the tree),
+// a skip, or the context's. A build cannot be stopped: one that outlasts the
+// context or buildTime is left behind, and the next one waits for it.
+func build(ctx context.Context, t *tree) (resmap.ResMap, error) {
+	if t.err != nil {
+		return nil, t.err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, buildTime, skip{fmt.Sprintf("kustomize takes more than %s to build %s", buildTime, t.dir)})
+	defer cancel()
+	select {
+	case building <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("build %s: %w", t.dir, context.Cause(ctx))
+	}
+	type result struct {
+		built resmap.ResMap
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		defer func() { <-building }()
+		built, err := run(t)
+		done <- result{built, err}
+	}()
+	select {
+	case r := <-done:
+		return r.built, r.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("build %s: %w", t.dir, context.Cause(ctx))
+	}
+}
+
+func run(t *tree) (built resmap.ResMap, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case notFollowed:
+			err = skip{r.Error()}
+		default:
+			err = broken{fmt.Errorf("kustomize panics: %v", r)}
+		}
+	}()
+	if t.openAPI {
+		openapi.ResetOpenAPI()
+		defer openapi.ResetOpenAPI()
+	}
+	built, err = krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(closedFS{t}, path.Join("/", t.dir))
+	if err != nil {
+		return nil, broken{err}
+	}
+	return built, nil
+}

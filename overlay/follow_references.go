@@ -1,0 +1,115 @@
+package overlay
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/provider"
+	"sigs.k8s.io/kustomize/api/resource"
+	"sigs.k8s.io/kustomize/api/types"
+)
+
+// references lists what a kustomization refers to. Inline objects and patches
+// refer to nothing but through the plugins that they configure.
+func references(file, dir string, k *types.Kustomization) ([]reference, error) {
+	if len(k.HelmCharts) > 0 || k.HelmGlobals != nil {
+		return nil, skip{fmt.Sprintf("%s: helmCharts: kustomize would run helm", file)}
+	}
+	l := list{from: file, root: dir, base: dir}
+	l.add("resources", roleResource, k.Resources...)
+	l.add("components", roleComponent, k.Components...)
+	l.add("crds", roleData, k.Crds...)
+	l.add("configurations", roleData, k.Configurations...)
+	if at, ok := k.OpenAPI["path"]; ok {
+		l.add("openapi.path", roleData, at)
+	}
+	for _, p := range k.PatchesStrategicMerge {
+		l.patchOrPath("patchesStrategicMerge", string(p))
+	}
+	for _, p := range k.PatchesJson6902 {
+		l.path("patchesJson6902.path", p.Path)
+	}
+	for _, p := range k.Patches {
+		l.path("patches.path", p.Path)
+	}
+	for _, r := range k.Replacements {
+		l.path("replacements.path", r.Path)
+	}
+	for _, g := range k.ConfigMapGenerator {
+		l.keyValues("configMapGenerator", g.KvPairSources)
+	}
+	for _, g := range k.SecretGenerator {
+		l.keyValues("secretGenerator", g.KvPairSources)
+	}
+	return l.refs, errors.Join(
+		l.plugins("generators", k.Generators),
+		l.plugins("transformers", k.Transformers),
+		l.plugins("validators", k.Validators))
+}
+
+// list collects the references of one file.
+type list struct {
+	from, root string
+	base       string // of the plugin configurations that it names
+	refs       []reference
+}
+
+func (l *list) add(field string, as role, values ...string) {
+	for _, v := range values {
+		l.refs = append(l.refs, reference{from: l.from, field: field, root: l.root, value: v, role: as, base: l.base})
+	}
+}
+
+// path adds a path that may be left out.
+func (l *list) path(field, value string) {
+	if value != "" {
+		l.add(field, roleData, value)
+	}
+}
+
+// patchOrPath adds what kustomize reads as a path: what does not parse as
+// objects. What looks remote is added whatever it parses as.
+func (l *list) patchOrPath(field, value string) {
+	if _, err := objects([]byte(value)); err != nil || remote(value) {
+		l.add(field, roleData, value)
+	}
+}
+
+func (l *list) keyValues(field string, s types.KvPairSources) {
+	for _, f := range s.FileSources {
+		if i := strings.LastIndex(f, "="); i >= 0 {
+			if remote(f) { // a URL with a query has a "=" too
+				l.add(field+".files", roleData, f)
+			}
+			f = f[i+1:]
+		}
+		l.path(field+".files", f)
+	}
+	for _, f := range s.EnvSources {
+		l.path(field+".envs", f)
+	}
+	l.path(field+".env", s.EnvSource)
+}
+
+// plugins adds generators, transformers or validators, each of which is a path or
+// the plugin's configuration itself.
+func (l *list) plugins(field string, values []string) error {
+	for _, v := range values {
+		if _, err := objects([]byte(v)); err != nil || remote(v) {
+			l.add(field, rolePlugin, v)
+			continue
+		}
+		refs, err := pluginReferences(l.from, l.root, []byte(v))
+		if err != nil {
+			return err
+		}
+		l.refs = append(l.refs, refs...)
+	}
+	return nil
+}
+
+// objects parses YAML to objects as kustomize does.
+func objects(content []byte) ([]*resource.Resource, error) {
+	return provider.NewDefaultDepProvider().GetResourceFactory().SliceFromBytes(content)
+}

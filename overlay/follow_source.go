@@ -1,0 +1,256 @@
+package overlay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/kustomize/api/konfig"
+)
+
+// Bounds of what one proof reads. A config repository's overlay is a few dozen
+// files of a few kilobytes; what is larger by orders is not one, or not a kind
+// one.
+const (
+	maxPaths     = 4000     // files and directories
+	maxReadFile  = 10 << 20 // bytes of one file
+	maxReadBytes = 64 << 20 // bytes of all files
+	readsAtOnce  = 64
+)
+
+// source reads an fs.FS once per path, in parallel rounds, and remembers.
+type source struct {
+	fsys fs.FS
+
+	mu     sync.Mutex
+	found  map[string]found
+	listed map[string][]fs.DirEntry // directories
+	bytes  int
+}
+
+// found is what stands at a path.
+type found struct {
+	kind    foundKind
+	content []byte // of a file
+}
+
+type foundKind int
+
+const (
+	isMissing foundKind = iota
+	isFile
+	isDirectory
+	isSymlink
+	isOther // device, socket, submodule
+	isTooLarge
+)
+
+func newSource(fsys fs.FS) *source {
+	return &source{fsys: fsys, found: map[string]found{}, listed: map[string][]fs.DirEntry{}}
+}
+
+// with is the same source with other bytes on top: what was read stays read.
+func (s *source) with(files map[string][]byte) *source {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	top := &source{fsys: s.fsys, found: maps.Clone(s.found), listed: maps.Clone(s.listed), bytes: s.bytes}
+	for name, content := range files {
+		top.found[name] = found{kind: isFile, content: content}
+	}
+	return top
+}
+
+func (s *source) at(name string) (found, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f, ok := s.found[name]
+	return f, ok
+}
+
+// put keeps the first answer: bytes that lie on top are not replaced.
+func (s *source) put(name string, f found) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.found[name]; ok {
+		return nil
+	}
+	if len(f.content) > maxReadFile {
+		f = found{kind: isTooLarge}
+	}
+	s.found[name] = f
+	s.bytes += len(f.content)
+	switch {
+	case s.bytes > maxReadBytes:
+		return skip{fmt.Sprintf("what it builds from has more than %d MB", maxReadBytes>>20)}
+	case len(s.found) > maxPaths:
+		return skip{fmt.Sprintf("what it builds from has more than %d files and directories", maxPaths)}
+	}
+	return nil
+}
+
+// want is one path to read, and what it most likely is.
+type want struct {
+	path  string
+	guess guess
+}
+
+type guess int
+
+const (
+	guessFile guess = iota
+	guessDirectory
+	sureDirectory // a target: what find has read of it is not asked for again
+)
+
+// read reads all paths at the same time. A guess that was right costs one round.
+// What is missing is no error; a failed look-up is.
+func (s *source) read(ctx context.Context, wants []want) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(readsAtOnce)
+	for _, w := range wants {
+		if _, ok := s.at(w.path); ok {
+			continue
+		}
+		g.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return s.look(w)
+		})
+	}
+	return g.Wait()
+}
+
+func (s *source) look(w want) error {
+	if kind, known := s.inListing(w.path); known {
+		return s.settle(w.path, kind)
+	}
+	var kind foundKind
+	var lookErr, readErr error
+	var content []byte
+	var both sync.WaitGroup
+	if w.guess == guessFile {
+		both.Go(func() { content, readErr = fs.ReadFile(s.fsys, w.path) })
+	} else {
+		both.Go(func() { readErr = s.directory(w.path) })
+	}
+	if w.guess != sureDirectory {
+		both.Go(func() { kind, lookErr = s.lstat(w.path) })
+	}
+	both.Wait()
+	if w.guess == sureDirectory {
+		if readErr == nil {
+			return nil
+		}
+		kind, lookErr = s.lstat(w.path)
+	}
+	switch {
+	case lookErr != nil:
+		return lookErr
+	case kind == isFile && w.guess == guessFile && readErr == nil:
+		return s.put(w.path, found{kind: isFile, content: content})
+	case kind == isFile && w.guess == guessFile, kind == isDirectory && w.guess != guessFile && readErr != nil:
+		return fmt.Errorf("read %s: %w", w.path, readErr)
+	}
+	return s.settle(w.path, kind)
+}
+
+// settle records what stands at a path, and reads what is not read yet.
+func (s *source) settle(name string, kind foundKind) error {
+	switch kind {
+	case isDirectory:
+		return s.directory(name)
+	case isFile:
+		content, err := fs.ReadFile(s.fsys, name)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		return s.put(name, found{kind: isFile, content: content})
+	}
+	return s.put(name, found{kind: kind})
+}
+
+// lstat says what stands at a path; isMissing only where the file system says so.
+func (s *source) lstat(name string) (foundKind, error) {
+	info, err := fs.Lstat(s.fsys, name)
+	switch {
+	case err == nil:
+		return kindOf(info.Mode()), nil
+	case errors.Is(err, fs.ErrNotExist):
+		return isMissing, nil
+	}
+	return isMissing, fmt.Errorf("look up %s: %w", name, err)
+}
+
+// inListing says what stands at a path whose directory has been listed.
+func (s *source) inListing(name string) (kind foundKind, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	entries, known := s.listed[path.Dir(name)]
+	if name == "." || !known {
+		return isMissing, false
+	}
+	i := slices.IndexFunc(entries, func(e fs.DirEntry) bool { return e.Name() == path.Base(name) })
+	if i < 0 {
+		return isMissing, true
+	}
+	return kindOf(entries[i].Type()), true
+}
+
+func kindOf(mode fs.FileMode) foundKind {
+	switch {
+	case mode&fs.ModeSymlink != 0:
+		return isSymlink
+	case mode.IsDir():
+		return isDirectory
+	case mode.IsRegular():
+		return isFile
+	}
+	return isOther
+}
+
+// directory lists a directory and reads its kustomization, the usual name at the
+// same time as the listing.
+func (s *source) directory(dir string) error {
+	if f, ok := s.at(dir); ok && f.kind == isDirectory {
+		return nil
+	}
+	usual := path.Join(dir, konfig.DefaultKustomizationFileName())
+	var content []byte
+	var usualErr error
+	var both sync.WaitGroup
+	_, have := s.at(usual)
+	if !have {
+		both.Go(func() { content, usualErr = fs.ReadFile(s.fsys, usual) })
+	}
+	entries, err := fs.ReadDir(s.fsys, dir)
+	both.Wait()
+	if err != nil {
+		return fmt.Errorf("list %s: %w", dir, err)
+	}
+	s.mu.Lock()
+	s.listed[dir] = entries
+	s.mu.Unlock()
+	for _, base := range konfig.RecognizedKustomizationFileNames() {
+		name := path.Join(dir, base)
+		kind, _ := s.inListing(name)
+		if _, ok := s.at(name); ok || kind == isMissing {
+			continue
+		}
+		if name == usual && kind == isFile && usualErr == nil {
+			err = s.put(name, found{kind: isFile, content: content})
+		} else {
+			err = s.settle(name, kind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.put(dir, found{kind: isDirectory})
+}

@@ -1,0 +1,210 @@
+package overlay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/resmap"
+)
+
+// Prove builds each of dirs before and after an edit, in memory and in process,
+// and demands that every difference is a wanted image reference, and that each
+// change makes one: in its own directory's build where that is among dirs, else
+// in any. Nothing is fetched and no process is started: a tree that would need
+// it is not built.
+//
+// dirs are the edited overlays and, for an edited Component, the overlays that
+// use it; none means the directories of e.Changes. The reads of fsys take the
+// levels of bases + 1 parallel rounds, all directories at the same time.
+//
+// The Proof is Proven, Skipped (with the reason) or Off. Under ProveRequired a
+// tree that cannot be built here, or was broken before, is ErrUnproven. In every
+// mode but ProveOff: ErrNoEffect; ErrUnwanted, also where the edit breaks a build
+// that worked; ErrNoKustomization; and whatever fsys or ctx failed with.
+func Prove(ctx context.Context, fsys fs.FS, dirs []string, e Edited, mode Mode) (Proof, error) {
+	if mode == ProveOff {
+		return Proof{Status: Off}, nil
+	}
+	if len(e.Changes) == 0 {
+		return Proof{Status: Skipped, Reason: "nothing is changed"}, nil
+	}
+	builds, err := followBoth(ctx, fsys, proveDirs(dirs, e), e.Files)
+	if err != nil {
+		return Proof{}, fmt.Errorf("prove: %w", err)
+	}
+	for _, b := range builds {
+		if err := b.judge(ctx, e.Changes); err != nil {
+			return Proof{}, fmt.Errorf("prove %s: %w", b.dir, err)
+		}
+	}
+	proof, err := conclude(builds, e.Changes)
+	if err != nil {
+		return Proof{}, fmt.Errorf("prove %w", err)
+	}
+	if proof.Status == Skipped && mode == ProveRequired {
+		return Proof{}, fmt.Errorf("%w: %s (prove: auto goes on and says so)", ErrUnproven, proof.Reason)
+	}
+	return proof, nil
+}
+
+func proveDirs(dirs []string, e Edited) []string {
+	var out []string
+	if len(dirs) == 0 {
+		for _, c := range e.Changes {
+			dirs = append(dirs, c.Dir)
+		}
+	}
+	for _, d := range dirs {
+		if d = path.Clean(d); !slices.Contains(out, d) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// proveBuild is one directory before and after the edit, and what that shows.
+type proveBuild struct {
+	dir           string
+	old, new      *tree
+	before, after resmap.ResMap
+
+	skipped   string // why it is not proven
+	component bool   // it cannot be built alone
+	changed   []Rendered
+	warnings  []string
+	seen      map[int]bool // changes that it has shown
+}
+
+// followBoth follows every directory with the files as they were, and as they are
+// after the edit, which reads again only what is new.
+func followBoth(ctx context.Context, fsys fs.FS, dirs []string, files []File) ([]*proveBuild, error) {
+	before, after := map[string][]byte{}, map[string][]byte{}
+	for _, f := range files {
+		if f.Before != nil {
+			before[f.Path] = f.Before
+		}
+		after[f.Path] = f.After
+	}
+	s := newSource(fsys).with(before)
+	olds, err := follow(ctx, s, dirs)
+	if err != nil {
+		return nil, err
+	}
+	news, err := follow(ctx, s.with(after), dirs)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*proveBuild, len(dirs))
+	for i, dir := range dirs {
+		out[i] = &proveBuild{dir: dir, old: olds[i], new: news[i], seen: map[int]bool{}}
+	}
+	return out, nil
+}
+
+// judge builds both sides and compares them. It fails where no mode may go on.
+func (b *proveBuild) judge(ctx context.Context, changes []Change) error {
+	if errors.Is(b.new.err, errComponent) {
+		b.component, b.skipped = true, errComponent.Error()
+		return nil
+	}
+	var errBefore, errAfter error
+	if b.before, errBefore = build(ctx, b.old); notForAuto(errBefore) {
+		return errBefore
+	}
+	if b.after, errAfter = build(ctx, b.new); notForAuto(errAfter) {
+		return errAfter
+	}
+	var cannot skip
+	switch {
+	case errors.As(errBefore, &cannot), errors.As(errAfter, &cannot):
+		b.skipped = cannot.reason
+	case errBefore != nil && errAfter != nil:
+		b.skipped = "was broken before: " + b.redact(errBefore)
+	case errBefore != nil:
+		b.skipped = "was broken before: " + b.redact(errBefore) + "; " + b.repaired(changes)
+	case errAfter != nil:
+		return fmt.Errorf("%w: it was built before the edit, and no longer is: %s", ErrUnwanted, b.redact(errAfter))
+	default:
+		return b.compare(changes)
+	}
+	return nil
+}
+
+// notForAuto says whether an error is neither a skip nor the tree's own fault.
+func notForAuto(err error) bool {
+	return err != nil && !errors.As(err, new(skip)) && !errors.As(err, new(broken))
+}
+
+// compare demands that every difference is a wanted one.
+func (b *proveBuild) compare(changes []Change) error {
+	for _, d := range compare(b.before, b.after) {
+		i, runs := wanted(d, changes)
+		if i < 0 {
+			return fmt.Errorf("%w: %s", ErrUnwanted, unwantedBecause(d, changes))
+		}
+		b.seen[i] = b.seen[i] || runs
+		b.changed = append(b.changed, Rendered{Dir: b.dir, Object: d.object, Field: d.field, Container: d.container, From: d.old, To: d.new})
+		if repository := repositoryOf(d.new); runs && repository != changes[i].To.Repository && strings.Contains(d.new, "@") && repository != d.new {
+			b.warnings = append(b.warnings, fmt.Sprintf("%s: %s %s runs from %s: a later transformer writes another repository, which must hold the same digest", b.dir, d.object, d.field, repository))
+		}
+	}
+	b.warnings = append(b.warnings, b.alsoMatched(changes)...)
+	return nil
+}
+
+// repaired says what a build runs that the edit made possible.
+func (b *proveBuild) repaired(changes []Change) string {
+	var runs []string
+	for _, p := range placed(b.after) {
+		if slices.ContainsFunc(changes, func(c Change) bool { return p.value == c.To.String() || p.value == pinned(c.To) }) {
+			runs = append(runs, p.String())
+		}
+	}
+	if len(runs) == 0 {
+		return "the edit repairs it, and what was edited matches nothing that runs"
+	}
+	return "the edit repairs it, and it runs " + shorten(runs)
+}
+
+// conclude makes one proof of all builds: a change must be seen in its own
+// directory's build, or else in any; a Component's only elsewhere.
+func conclude(builds []*proveBuild, changes []Change) (Proof, error) {
+	p := Proof{Status: Proven}
+	var reasons []string
+	for _, b := range builds {
+		p.Changed = append(p.Changed, b.changed...)
+		p.Warnings = append(p.Warnings, b.warnings...)
+		if b.skipped != "" && !b.component {
+			reasons = append(reasons, b.dir+": "+b.skipped)
+		}
+	}
+	for i, c := range changes {
+		own := slices.IndexFunc(builds, func(b *proveBuild) bool { return b.dir == path.Clean(c.Dir) })
+		if own >= 0 && builds[own].skipped == "" {
+			if !builds[own].seen[i] {
+				return Proof{}, builds[own].noEffect(c)
+			}
+			continue
+		}
+		if slices.ContainsFunc(builds, func(b *proveBuild) bool { return b.seen[i] }) {
+			continue
+		}
+		built := slices.IndexFunc(builds, func(b *proveBuild) bool { return b.skipped == "" })
+		switch {
+		case len(reasons) > 0:
+		case built >= 0:
+			return Proof{}, builds[built].noEffect(c)
+		default:
+			reasons = append(reasons, c.Dir+": "+errComponent.Error())
+		}
+	}
+	if len(reasons) > 0 {
+		p.Status, p.Reason = Skipped, strings.Join(reasons, "; ")
+	}
+	return p, nil
+}

@@ -1,0 +1,71 @@
+package overlay
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// layer is a part of a kustomization that can set an image over its images list.
+type layer struct{ field, path, text string }
+
+func layers(k *kustDir) []layer {
+	var out []layer
+	add := func(field, path, text string) { out = append(out, layer{field, path, text}) }
+	for _, p := range k.content.Patches {
+		add("patches", p.Path, p.Patch)
+	}
+	for _, p := range k.content.PatchesJson6902 {
+		add("patchesJson6902", p.Path, p.Patch)
+	}
+	for _, p := range k.content.PatchesStrategicMerge {
+		pathOrText(add, "patchesStrategicMerge", string(p))
+	}
+	for _, t := range k.content.Transformers {
+		pathOrText(add, "transformers", t)
+	}
+	for _, r := range k.content.Replacements {
+		text, _ := yaml.Marshal(r)
+		add("replacements", r.Path, string(text))
+	}
+	for _, i := range k.content.Images {
+		add("images", "", i.Name+" "+i.NewName)
+	}
+	return out
+}
+
+func pathOrText(add func(field, path, text string), field, value string) {
+	if strings.Contains(value, "\n") {
+		add(field, "", value)
+	} else {
+		add(field, value, "")
+	}
+}
+
+func pathIn(dir, name string) string { return path.Join(dir, name) }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// alsoMatched warns of names that kustomize's regular expression finds in more
+// than one repository of the tree's own files.
+func (b *proveBuild) alsoMatched(changes []Change) []string {
+	var out []string
+	for _, c := range changes {
+		others := map[string]bool{}
+		for _, name := range sortedKeys(b.new.files) {
+			for _, m := range imageLine.FindAllStringSubmatch(string(b.new.files[name]), -1) {
+				if r := repositoryOf(m[1]); r != c.Entry && matches(c.Entry, m[1]) {
+					others[r] = true
+				}
+			}
+		}
+		if len(others) > 0 {
+			out = append(out, fmt.Sprintf("%s: kustomize reads the entry's name %q as a regular expression, and it matches %s too", b.dir, c.Entry, shorten(sortedKeys(others))))
+		}
+	}
+	return out
+}

@@ -1,0 +1,124 @@
+package overlay
+
+import (
+	"bytes"
+	"encoding/base64"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// imageLine matches an image: line of YAML or JSON.
+var imageLine = regexp.MustCompile(`(?m)\bimage"?:[ \t]*["']?([^\s"'#,}]+)`)
+
+// byteList matches a list of bytes as Go prints it.
+var byteList = regexp.MustCompile(`\[(\d{1,3} ){3,}\d{1,3}\]`)
+
+// redact is kustomize's error on one line of bearable length, without what the
+// tree's Secrets and secret generators hold: kustomize quotes the configuration
+// that it stumbles over.
+func (b *proveBuild) redact(err error) string {
+	const head, tail = 120, 400
+	text := byteList.ReplaceAllString(err.Error(), "[…]")
+	for _, s := range append(b.old.secrets(), b.new.secrets()...) {
+		text = strings.ReplaceAll(text, s, "***")
+	}
+	text = strings.Join(strings.Fields(text), " ")
+	if r := []rune(text); len(r) > head+tail {
+		text = string(r[:head]) + " … " + string(r[len(r)-tail:])
+	}
+	return text
+}
+
+// secrets lists the secret strings of a tree, longest first.
+func (t *tree) secrets() []string {
+	found := map[string]bool{}
+	add := func(value string) {
+		if decoded, err := base64.StdEncoding.DecodeString(value); err == nil {
+			addSecret(found, string(decoded))
+		}
+		addSecret(found, value)
+	}
+	for dir, k := range t.dirs {
+		for _, g := range k.content.SecretGenerator {
+			for _, literal := range g.LiteralSources {
+				addSecret(found, literal)
+				_, value, _ := strings.Cut(literal, "=")
+				add(value)
+			}
+			for _, f := range slices.Concat(g.FileSources, g.EnvSources) {
+				_, f = cutLast(f, "=")
+				for line := range strings.Lines(string(t.files[pathIn(dir, f)])) {
+					add(strings.TrimSpace(line))
+					_, value, _ := strings.Cut(line, "=")
+					add(value)
+				}
+			}
+		}
+	}
+	for _, content := range t.files {
+		if bytes.Contains(content, []byte("Secret")) {
+			secretScalars(content, add)
+		}
+	}
+	out := sortedKeys(found)
+	slices.SortStableFunc(out, func(a, b string) int { return len(b) - len(a) })
+	return out
+}
+
+// addSecret adds a value, its lines, and the beginning that a YAML error shows.
+func addSecret(found map[string]bool, value string) {
+	for line := range strings.Lines(value) {
+		line = strings.TrimSpace(line)
+		if len(line) < 4 {
+			continue
+		}
+		found[line] = true
+		if len(line) > 10 {
+			found[line[:7]+"..."] = true
+		}
+	}
+}
+
+// secretScalars hands on the values of a file that has Secrets or secret
+// generators in it: those of a Secret's data and of literals, or what stands
+// after a colon in any line of a file that is no YAML.
+func secretScalars(content []byte, add func(string)) {
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	for {
+		var doc yaml.Node
+		if err := decoder.Decode(&doc); err != nil {
+			if doc.Kind == 0 && !strings.Contains(err.Error(), "EOF") {
+				for line := range strings.Lines(string(content)) {
+					if key, value, ok := strings.Cut(line, ":"); ok && !plainKey.MatchString(key) {
+						add(strings.Trim(strings.TrimSpace(value), `"'`))
+					}
+				}
+			}
+			return
+		}
+		for _, n := range doc.Content {
+			scalars(n, "", func(field, value string) {
+				if secretField.MatchString(field) {
+					_, literal, _ := strings.Cut(value, "=")
+					add(literal)
+					add(value)
+				}
+			})
+		}
+	}
+}
+
+var (
+	plainKey    = regexp.MustCompile(`^[\s-]*(apiVersion|kind|name|namespace|type|image)$`)
+	secretField = regexp.MustCompile(`(?i)(^|\.)(data|stringData|literals)(\.|\[)`)
+)
+
+func cutLast(s, sep string) (before, after string) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):]
+	}
+	return "", s
+}

@@ -1,0 +1,79 @@
+package overlay
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"tagboat/image"
+)
+
+// wanted says which change a difference comes from (-1: none), and whether it is
+// what runs: a reference or digest, not a mere copy of the tag.
+//
+// A wanted difference is a scalar that becomes the change's reference, or its tag
+// or digest where replacements copied those; and before it was the same
+// repository's. A name that matches another repository as a regular expression
+// makes an unwanted difference.
+func wanted(d difference, changes []Change) (change int, runs bool) {
+	if d.what != "" || d.secret {
+		return -1, false
+	}
+	for i, c := range changes {
+		switch {
+		case d.new == c.To.String() || d.new == pinned(c.To):
+			old := repositoryOf(d.old)
+			if old == c.To.Repository || old == c.From.Repository || old == c.Entry {
+				return i, true
+			}
+		case c.To.Digest != "" && d.new == c.To.Digest && (d.old == c.From.Digest || c.From.Digest == ""):
+			return i, image.CheckDigest(d.old) == nil
+		case c.To.Tag != "" && d.new == c.To.Tag && d.old == c.From.Tag && c.From.Tag != "":
+			return i, false
+		case renamedLater(d, c):
+			return i, true
+		}
+	}
+	return -1, false
+}
+
+// renamedLater says whether a difference is the change under a repository that a
+// later transformer (a registry mirror, say) writes in.
+func renamedLater(d difference, c Change) bool {
+	repository := repositoryOf(d.new)
+	same := d.new == (image.Reference{Repository: repository, Tag: c.To.Tag, Digest: c.To.Digest}).String()
+	return same && repository != "" && repository == repositoryOf(d.old) && repository != c.To.Repository && !matches(c.Entry, d.old)
+}
+
+// pinned is a reference by digest alone.
+func pinned(r image.Reference) string {
+	return image.Reference{Repository: r.Repository, Digest: r.Digest}.String()
+}
+
+// repositoryOf is what stands before tag and digest; a colon before a slash is a
+// registry's port.
+func repositoryOf(reference string) string {
+	reference, _, _ = strings.Cut(reference, "@")
+	if colon := strings.LastIndex(reference, ":"); colon > strings.LastIndex(reference, "/") {
+		return reference[:colon]
+	}
+	return reference
+}
+
+// matches says whether kustomize's images transformer takes a value for an
+// entry's name, which it reads as a regular expression (api v0.21.2,
+// internal/image/image.go).
+func matches(name, value string) bool {
+	pattern, err := regexp.Compile("^" + name + `(:[a-zA-Z0-9_.{}-]*)?(@[a-zA-Z0-9]+([.+_-][a-zA-Z0-9]+)*:[a-zA-Z0-9_.{}-]*)?$`)
+	return err == nil && pattern.MatchString(value)
+}
+
+// unwantedBecause adds to a difference what made it, where that can be told.
+func unwantedBecause(d difference, changes []Change) string {
+	for _, c := range changes {
+		if d.what == "" && !d.secret && repositoryOf(d.old) != c.Entry && matches(c.Entry, d.old) {
+			return fmt.Sprintf("%s; kustomize reads the entry's name %q as a regular expression, and it matches %s too: name the entry by the whole repository, with \\ before each dot", d, c.Entry, repositoryOf(d.old))
+		}
+	}
+	return d.String()
+}

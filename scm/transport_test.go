@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -339,9 +340,10 @@ func TestGraphQLQueryIsARead(t *testing.T) {
 }
 
 func TestPrivateCA(t *testing.T) {
-	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
 	defer server.Close()
-	server.Config.ErrorLog = nil
 	get := func(files ...string) error {
 		tr, err := scm.NewTransport(scm.TransportOptions{Host: server.URL, CAFiles: files})
 		if err != nil {

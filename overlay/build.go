@@ -23,7 +23,7 @@ var building = make(chan struct{}, 1)
 // defaults), panics recovered. An error is a broken (kustomize refuses the tree),
 // a skip, or the context's. A build cannot be stopped: one that outlasts the
 // context or buildTime is left behind, and the next one waits for it.
-func build(ctx context.Context, t *tree) (resmap.ResMap, error) {
+func build(ctx context.Context, t *inputs) (resmap.ResMap, error) {
 	if t.err != nil {
 		return nil, t.err
 	}
@@ -52,7 +52,7 @@ func build(ctx context.Context, t *tree) (resmap.ResMap, error) {
 	}
 }
 
-func run(t *tree) (built resmap.ResMap, err error) {
+func run(t *inputs) (built resmap.ResMap, err error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:

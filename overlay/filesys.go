@@ -17,7 +17,7 @@ import (
 // What was not followed beforehand stops the build by a panic, because what
 // kustomize does after an ordinary error is to try the reference as a repository
 // to clone.
-type closedFS struct{ tree *tree }
+type closedFS struct{ in *inputs }
 
 var _ filesys.FileSystem = closedFS{}
 
@@ -30,7 +30,7 @@ func (n notFollowed) Error() string {
 
 func (c closedFS) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) {
 	p := inTree(name)
-	if _, ok := c.tree.dirs[p]; ok {
+	if _, ok := c.in.dirs[p]; ok {
 		return filesys.ConfirmedDir("/" + strings.TrimPrefix(p, ".")), "", nil
 	}
 	if _, err := c.ReadFile(name); err != nil {
@@ -41,11 +41,11 @@ func (c closedFS) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) 
 
 func (c closedFS) ReadFile(name string) ([]byte, error) {
 	p := inTree(name)
-	if content, ok := c.tree.files[p]; ok {
+	if content, ok := c.in.files[p]; ok {
 		return slices.Clone(content), nil
 	}
-	_, isDir := c.tree.dirs[p]
-	_, inDir := c.tree.dirs[path.Dir(p)]
+	_, isDir := c.in.dirs[p]
+	_, inDir := c.in.dirs[path.Dir(p)]
 	if isDir || inDir && slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(p)) {
 		return nil, &fs.PathError{Op: "open", Path: p, Err: fs.ErrNotExist}
 	}
@@ -55,12 +55,12 @@ func (c closedFS) ReadFile(name string) ([]byte, error) {
 func (c closedFS) Exists(name string) bool { return c.IsDir(name) || c.has(name) }
 
 func (c closedFS) IsDir(name string) bool {
-	_, ok := c.tree.dirs[inTree(name)]
+	_, ok := c.in.dirs[inTree(name)]
 	return ok
 }
 
 func (c closedFS) has(name string) bool {
-	_, ok := c.tree.files[inTree(name)]
+	_, ok := c.in.files[inTree(name)]
 	return ok
 }
 

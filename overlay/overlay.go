@@ -60,6 +60,7 @@ type Want struct {
 	Repository string // the image's repository
 	Name       string // the entry's name; "" leaves it to Repository
 	Add        bool   // a missing entry is to be added
+	Dir        string // with Add: its overlay directory, where there are no entries that tell
 }
 
 // Pin is how a reference is written.
@@ -127,9 +128,10 @@ const (
 
 // Proof is what building before and after has shown.
 type Proof struct {
-	Status  Status
-	Reason  string // why it was skipped
-	Changed []Rendered
+	Status   Status
+	Reason   string // why it was skipped
+	Changed  []Rendered
+	Warnings []string // what a reviewer should know of a proven edit
 }
 
 // Rendered is one image reference that the build changed.

@@ -70,7 +70,7 @@ func proveDirs(dirs []string, e Edited) []string {
 // proveBuild is one directory before and after the edit, and what that shows.
 type proveBuild struct {
 	dir           string
-	old, new      *tree
+	old, new      *inputs
 	before, after resmap.ResMap
 
 	skipped   string // why it is not proven

@@ -1,0 +1,245 @@
+package gitlabtest
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tagboat/scm/scmtest"
+)
+
+func (s *Server) getProject(*request) answer {
+	return answer{status: 200, body: s.projectShape()}
+}
+
+func (s *Server) getBranch(q *request) answer {
+	sha, ok := s.Store.Branch(q.args[0])
+	if !ok {
+		return say(404, "404 Branch Not Found")
+	}
+	c, _ := s.Store.Commit(sha)
+	return answer{status: 200, body: map[string]any{
+		"name": q.args[0], "commit": s.commitShape(c), "merged": false, "protected": s.Store.Protected(q.args[0]),
+		"developers_can_push": false, "developers_can_merge": false, "can_push": !s.Store.Protected(q.args[0]),
+		"default": q.args[0] == s.Store.DefaultBranch(), "web_url": s.web() + "/-/tree/" + q.args[0],
+	}}
+}
+
+func (s *Server) deleteBranch(q *request) answer {
+	switch err := s.Store.DeleteBranch(q.args[0], ""); {
+	case errors.Is(err, scmtest.ErrBranchMissing):
+		return say(404, "404 Branch Not Found")
+	case errors.Is(err, scmtest.ErrProtected):
+		return say(403, "403 Forbidden")
+	case err != nil:
+		return say(400, err.Error())
+	}
+	return answer{status: 204}
+}
+
+// resolve finds the commit of a SHA, a branch or HEAD; "" is the default branch.
+func (s *Server) resolve(name string) (scmtest.CommitInfo, bool) {
+	if name == "" || name == "HEAD" {
+		name = s.Store.DefaultBranch()
+	}
+	if sha, ok := s.Store.Branch(name); ok {
+		name = sha
+	}
+	return s.Store.Commit(name)
+}
+
+func (s *Server) listTree(q *request) answer {
+	c, ok := s.resolve(q.query.Get("ref"))
+	if !ok {
+		return say(404, "404 Tree Not Found")
+	}
+	dir := q.query.Get("path")
+	entries, err := s.Store.Tree(c.SHA, dir)
+	if err != nil {
+		return say(404, "404 invalid revision or path Not Found")
+	}
+	// GitLab lists directories first.
+	slices.SortStableFunc(entries, func(a, b scmtest.TreeEntry) int { return isTree(b) - isTree(a) })
+	var all []map[string]any
+	for _, e := range entries {
+		all = append(all, map[string]any{"id": e.SHA, "name": e.Name, "type": e.Type, "path": path.Join(dir, e.Name), "mode": e.Mode})
+	}
+	if q.query.Get("pagination") == "keyset" {
+		return s.keyset(q, all)
+	}
+	list, h := page(q, all)
+	return answer{status: 200, body: orEmpty(list), header: h}
+}
+
+func isTree(e scmtest.TreeEntry) int {
+	if e.Type == "tree" {
+		return 1
+	}
+	return 0
+}
+
+// keyset pages by the id of the last entry, with a Link header only.
+func (s *Server) keyset(q *request, all []map[string]any) answer {
+	size := 20
+	if n, err := strconv.Atoi(q.query.Get("per_page")); err == nil && n > 0 {
+		size = min(n, 100)
+	}
+	from := 0
+	if token := q.query.Get("page_token"); token != "" {
+		from = 1 + slices.IndexFunc(all, func(e map[string]any) bool { return e["id"].(string)+e["name"].(string) == token })
+		if from == 0 {
+			return say(404, "404 invalid page token Not Found")
+		}
+	}
+	to := min(from+size, len(all))
+	h := http.Header{}
+	if to < len(all) {
+		next := *q.url
+		v := next.Query()
+		v.Set("page_token", all[to-1]["id"].(string)+all[to-1]["name"].(string))
+		next.RawQuery = v.Encode()
+		next.Scheme, next.Host = "http", q.host
+		h.Set("Link", fmt.Sprintf("<%s>; rel=\"next\"", next.String()))
+	}
+	return answer{status: 200, body: orEmpty(all[from:to]), header: h}
+}
+
+func orEmpty[E any](list []E) []E {
+	if list == nil {
+		return []E{}
+	}
+	return list
+}
+
+func (s *Server) getFile(q *request) answer {
+	c, ok := s.resolve(q.query.Get("ref"))
+	if !ok {
+		return say(404, "404 Commit Not Found")
+	}
+	e, err := s.Store.Entry(c.SHA, q.args[0])
+	if err != nil || e.Type != "blob" {
+		return say(404, "404 File Not Found")
+	}
+	content, err := s.Store.Blob(e.SHA)
+	if err != nil {
+		return say(500, "500 Internal Server Error")
+	}
+	return answer{status: 200, body: map[string]any{
+		"file_name": path.Base(q.args[0]), "file_path": q.args[0], "size": len(content), "encoding": "base64",
+		"content": base64.StdEncoding.EncodeToString(content), "content_sha256": sha256Hex(content), "ref": q.query.Get("ref"),
+		"blob_id": e.SHA, "commit_id": c.SHA, "last_commit_id": s.lastCommit(c.SHA, q.args[0]), "execute_filemode": e.Mode == "100755",
+	}}
+}
+
+// lastCommit is the newest commit that leads to sha and changed the path.
+func (s *Server) lastCommit(sha, file string) string {
+	log, err := s.Store.Log(sha, file)
+	if err != nil || len(log) == 0 {
+		return ""
+	}
+	return log[0].SHA
+}
+
+func (s *Server) listCommits(q *request) answer {
+	c, ok := s.resolve(q.query.Get("ref_name"))
+	if !ok {
+		return say(404, "404 Commit Not Found")
+	}
+	log, err := s.Store.Log(c.SHA, q.query.Get("path"))
+	if err != nil {
+		return say(500, err.Error())
+	}
+	part, h := page(q, log)
+	list := []map[string]any{}
+	for _, c := range part {
+		list = append(list, s.commitShape(c))
+	}
+	return answer{status: 200, body: list, header: h}
+}
+
+func (s *Server) compare(q *request) answer {
+	from, ok := s.resolve(q.query.Get("from"))
+	to, also := s.resolve(q.query.Get("to"))
+	if !ok || !also {
+		return say(404, "404 Ref Not Found")
+	}
+	start := from.SHA
+	if q.query.Get("straight") != "true" {
+		if start, ok = s.Store.MergeBase(from.SHA, to.SHA); !ok {
+			return say(404, "404 Ref Not Found")
+		}
+	}
+	changed, err := s.Store.ChangedPaths(start, to.SHA)
+	if err != nil {
+		return say(500, err.Error())
+	}
+	between, err := s.Store.Between(from.SHA, to.SHA)
+	if err != nil {
+		return say(500, err.Error())
+	}
+	diffs, commits := []map[string]any{}, []map[string]any{}
+	for _, p := range changed[:min(len(changed), 1000)] {
+		diffs = append(diffs, s.diffShape(start, to.SHA, p))
+	}
+	for _, c := range slices.Backward(between) { // oldest first
+		commits = append(commits, s.commitShape(c))
+	}
+	var last any
+	if len(commits) > 0 {
+		last = commits[len(commits)-1]
+	}
+	return answer{status: 200, body: map[string]any{
+		"commit": last, "commits": commits, "diffs": diffs, "compare_timeout": len(changed) > 1000,
+		"compare_same_ref": from.SHA == to.SHA, "web_url": s.web() + "/-/compare",
+	}}
+}
+
+func (s *Server) diffShape(from, to, p string) map[string]any {
+	mode := func(sha string) any {
+		e, err := s.Store.Entry(sha, p)
+		if errors.Is(err, fs.ErrNotExist) {
+			return "0"
+		}
+		return e.Mode
+	}
+	a, b := mode(from), mode(to)
+	return map[string]any{"old_path": p, "new_path": p, "a_mode": a, "b_mode": b, "diff": "",
+		"new_file": a == "0", "renamed_file": false, "deleted_file": b == "0"}
+}
+
+func (s *Server) mergeBase(q *request) answer {
+	refs := q.query["refs[]"]
+	if len(refs) < 2 {
+		return say(400, "Provide at least 2 refs")
+	}
+	a, ok := s.resolve(refs[0])
+	b, also := s.resolve(refs[1])
+	if !ok || !also {
+		return say(400, "Could not find ref: "+strings.Join(refs, ", "))
+	}
+	sha, ok := s.Store.MergeBase(a.SHA, b.SHA)
+	if !ok {
+		return say(404, "404 Merge Base Not Found")
+	}
+	c, _ := s.Store.Commit(sha)
+	return answer{status: 200, body: s.commitShape(c)}
+}
+
+func (s *Server) listUsers(q *request) answer {
+	list := []map[string]any{}
+	for login := range s.Users {
+		if strings.EqualFold(login, q.query.Get("username")) {
+			list = append(list, s.userShape(login))
+		}
+	}
+	return answer{status: 200, body: list}
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

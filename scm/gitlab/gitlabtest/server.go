@@ -1,0 +1,400 @@
+// Package gitlabtest is a GitLab with one project, for tests: an http.Handler on a
+// scmtest.Store that answers as GitLab's REST API does (word for word where its
+// source was read), and is stricter: a request that GitLab does not describe, or
+// that names a parameter it does not know, fails the test.
+package gitlabtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"tagboat/scm/scmtest"
+)
+
+// The project and credentials of a Server.
+const (
+	Project   = "acme/platform/config" // in a subgroup
+	ProjectID = 4711
+	Token     = "glpat-fake-of-a-project-bot" // Developer, scope api
+	ReadToken = "glpat-fake-that-only-reads"  // Reporter, scope read_api
+	UserToken = "glpat-fake-of-a-person"      // Developer, no bot
+	BotLogin  = "project_4711_bot_5f2"
+)
+
+// T is what a Server reports to; *testing.T is one.
+type T interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
+// Server is one GitLab. Set its fields before the first request; the methods may
+// be called at any time.
+type Server struct {
+	Store *scmtest.Store
+
+	BasePath     string        // of a relative URL root, for instance /gitlab
+	Latency      time.Duration // before each answer; makes Rounds exact
+	DecodesSlash bool          // a proxy in front decodes %2F
+	Free         bool          // one reviewer and assignee, no reset of approvals
+	AutoCRLF     bool          // Gitaly up to 17.x: CRLF is stored as LF
+	OldPushText  bool          // refuses a protected branch with 400 and a text, not with 403
+
+	BranchRule, MessageRule string // push rules: a part that names and messages must have
+	HookSays                string // a pre-receive hook refuses with this
+
+	CanMerge        bool // the token's user may merge into the base
+	RequirePipeline bool // "Pipelines must succeed"
+	RequireApproval bool
+	CheckingLooks   int // merge requests read before GitLab has judged one
+	PipelineLooks   int // merge requests read before the pipeline is there; -1: never
+
+	Users map[string]int // login to id; members of the project
+
+	t     T
+	mu    sync.Mutex
+	calls []Call
+	clock int
+	plans []*plan
+	looks map[int]int    // by merge request: how often it was read
+	state map[int]string // by merge request: the pipeline's status
+	reset map[int]int    // by merge request: how often approvals were reset
+}
+
+// New makes a Server that reports what GitLab would not accept to t.
+func New(t T, store *scmtest.Store) *Server {
+	return &Server{
+		Store: store, t: t, CanMerge: true,
+		Users: map[string]int{"mei": 11, "tomas": 12, BotLogin: 99},
+		looks: map[int]int{}, state: map[int]string{}, reset: map[int]int{},
+	}
+}
+
+// Start serves on 127.0.0.1 and returns the base URL and what stops it.
+func (s *Server) Start() (baseURL string, stop func()) {
+	srv := httptest.NewServer(s)
+	return srv.URL + s.BasePath, srv.Close
+}
+
+// Call is one request that was answered.
+type Call struct {
+	Op     string // getBranch, createCommit, …
+	Status int
+	Query  url.Values
+	Body   map[string]any
+	start  int
+	end    int
+}
+
+// Calls are the requests so far, in the order in which they came.
+func (s *Server) Calls() []Call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Call(nil), s.calls...)
+}
+
+// Forget empties Calls.
+func (s *Server) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls = nil
+}
+
+// Count is how often an operation was called.
+func (s *Server) Count(op string) int {
+	n := 0
+	for _, c := range s.Calls() {
+		if c.Op == op {
+			n++
+		}
+	}
+	return n
+}
+
+// Rounds is the number of sequential rounds of the calls so far: requests that
+// were under way together count once. Set Latency.
+func (s *Server) Rounds() int {
+	rounds, until := 0, -1
+	for _, c := range s.Calls() {
+		if c.start > until {
+			rounds++
+			until = c.end
+		}
+		until = min(until, c.end)
+	}
+	return rounds
+}
+
+// plan is what happens to some of the next calls of an operation.
+type plan struct {
+	op      string
+	times   int
+	status  int
+	body    any
+	header  http.Header
+	applied bool // answer with status after the request was applied
+	do      func()
+}
+
+// Fail answers the next calls of an operation ("" is any) with a status.
+func (s *Server) Fail(op string, times, status int, body any) {
+	s.add(&plan{op: op, times: times, status: status, body: body})
+}
+
+// FailAfter applies the next call of an operation and answers with a status all
+// the same, as a proxy does that has lost patience.
+func (s *Server) FailAfter(op string, status int) {
+	s.add(&plan{op: op, times: 1, status: status, applied: true})
+}
+
+// Throttle answers the next calls of an operation with 429 and GitLab's headers.
+func (s *Server) Throttle(op string, times, seconds int) {
+	h := http.Header{}
+	h.Set("Retry-After", strconv.Itoa(seconds))
+	h.Set("RateLimit-Limit", "60")
+	h.Set("RateLimit-Remaining", "0")
+	h.Set("RateLimit-Reset", strconv.FormatInt(time.Now().Add(time.Duration(seconds)*time.Second).Unix(), 10))
+	s.add(&plan{op: op, times: times, status: 429, header: h,
+		body: "This endpoint has been requested too many times. Try again later."})
+}
+
+// Before does something right before the next call of an operation is applied:
+// what somebody else does at the wrong moment.
+func (s *Server) Before(op string, do func()) {
+	s.add(&plan{op: op, times: 1, do: do})
+}
+
+func (s *Server) add(p *plan) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.plans = append(s.plans, p)
+}
+
+func (s *Server) next(op string) *plan {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.plans {
+		if p.times > 0 && (p.op == op || p.op == "") {
+			p.times--
+			return p
+		}
+	}
+	return &plan{}
+}
+
+// answer is what an operation says.
+type answer struct {
+	status int
+	body   any // nil: no body
+	header http.Header
+}
+
+func say(status int, message any) answer {
+	return answer{status: status, body: map[string]any{"message": message}}
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.clock++
+	n := len(s.calls)
+	s.calls = append(s.calls, Call{start: s.clock, end: int(^uint(0) >> 1), Query: r.URL.Query()})
+	s.mu.Unlock()
+	time.Sleep(s.Latency)
+
+	q := s.parse(r)
+	a := s.answer(q)
+
+	s.mu.Lock()
+	s.clock++
+	if n < len(s.calls) {
+		c := &s.calls[n]
+		c.Op, c.Status, c.end, c.Body = q.op, a.status, s.clock, q.body
+	}
+	s.mu.Unlock()
+	write(w, r, a)
+}
+
+func (s *Server) answer(q *request) answer {
+	p := s.next(q.op)
+	if p.do != nil {
+		p.do()
+	}
+	if p.status != 0 && !p.applied {
+		return answer{status: p.status, header: p.header, body: wrapped(p.body)}
+	}
+	if a, ok := s.admit(q); !ok {
+		return a
+	}
+	a := q.serve(s, q)
+	if p.applied {
+		return answer{status: p.status}
+	}
+	return a
+}
+
+func wrapped(body any) any {
+	if text, ok := body.(string); ok {
+		return map[string]any{"message": text}
+	}
+	return body
+}
+
+func write(w http.ResponseWriter, r *http.Request, a answer) {
+	h := w.Header()
+	h.Set("RateLimit-Limit", "60")
+	h.Set("RateLimit-Remaining", "59")
+	for k, v := range a.header {
+		h[k] = v
+	}
+	if a.body == nil {
+		if a.status >= 500 {
+			h.Set("Content-Type", "text/html")
+			w.WriteHeader(a.status)
+			io.WriteString(w, "<html><body>Whoops, GitLab is taking too much time to respond.</body></html>")
+			return
+		}
+		w.WriteHeader(a.status)
+		return
+	}
+	h.Set("Content-Type", "application/json")
+	w.WriteHeader(a.status)
+	if r.Method != http.MethodHead {
+		json.NewEncoder(w).Encode(a.body)
+	}
+}
+
+// admit checks the credential and the project, as GitLab does before anything else.
+func (s *Server) admit(q *request) (answer, bool) {
+	if q.refused != nil {
+		return *q.refused, false
+	}
+	writes := q.method != http.MethodGet
+	switch q.token {
+	case Token, UserToken:
+	case ReadToken:
+		if writes {
+			return answer{status: 403, body: map[string]any{"error": "insufficient_scope",
+				"error_description": "The request requires higher privileges than provided by the access token.", "scope": "api"}}, false
+		}
+	case "": // also a JOB-TOKEN: these routes do not take one
+		if writes {
+			return say(401, "401 Unauthorized"), false
+		}
+		return say(404, "404 Project Not Found"), false
+	default:
+		return say(401, "401 Unauthorized"), false
+	}
+	if q.project != "" && q.project != Project && q.project != strconv.Itoa(ProjectID) {
+		return say(404, "404 Project Not Found"), false
+	}
+	return answer{}, true
+}
+
+func (s *Server) fault(format string, args ...any) {
+	s.t.Helper()
+	s.t.Errorf("gitlabtest: "+format, args...)
+}
+
+// request is a request that was taken apart.
+type request struct {
+	method, op string
+	project    string
+	args       []string // the decoded variable parts of the path after the project
+	query      url.Values
+	body       map[string]any
+	token      string
+	refused    *answer
+	serve      func(*Server, *request) answer
+	url        *url.URL
+	host       string
+}
+
+func (s *Server) parse(r *http.Request) *request {
+	q := &request{method: r.Method, query: r.URL.Query(), url: r.URL, host: r.Host, op: "unknown"}
+	q.token = r.Header.Get("PRIVATE-TOKEN")
+	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		q.token = bearer
+	}
+	path := r.URL.EscapedPath()
+	if s.DecodesSlash {
+		path = strings.ReplaceAll(path, "%2F", "/")
+	}
+	rest, ok := strings.CutPrefix(path, s.BasePath+"/api/v4/")
+	if !ok {
+		s.fault("%s %s is outside %s/api/v4", r.Method, path, s.BasePath)
+		q.refused = ref(answer{status: 404, body: map[string]any{"error": "404 Not Found"}})
+		return q
+	}
+	rt, args := route(r.Method, rest)
+	if rt == nil {
+		if !s.DecodesSlash {
+			s.fault("unknown request %s %s", r.Method, path)
+		}
+		q.refused = ref(answer{status: 404, body: map[string]any{"error": "404 Not Found"}})
+		return q
+	}
+	q.op, q.serve, q.args = rt.op, rt.serve, args
+	if strings.HasPrefix(rt.path, "projects/:") {
+		q.project, q.args = args[0], args[1:]
+	}
+	q.refused = s.lint(rt, q, r)
+	return q
+}
+
+// route finds the route of a path; the parts stay escaped until they are apart.
+func route(method, path string) (*rule, []string) {
+	parts := strings.Split(path, "/")
+	for _, rt := range rules() {
+		want := strings.Split(rt.path, "/")
+		if rt.method != method || len(want) != len(parts) {
+			continue
+		}
+		var args []string
+		match := true
+		for i, w := range want {
+			part, err := url.PathUnescape(parts[i])
+			if strings.HasPrefix(w, ":") && err == nil {
+				args = append(args, part)
+			} else if w != part {
+				match = false
+				break
+			}
+		}
+		if match {
+			return &rt, args
+		}
+	}
+	return nil, nil
+}
+
+func ref[T any](v T) *T { return &v }
+
+// page cuts a list and says where it goes on; GitLab gives at most 100.
+func page[E any](q *request, all []E) ([]E, http.Header) {
+	size, number := 20, 1
+	if n, err := strconv.Atoi(q.query.Get("per_page")); err == nil && n > 0 {
+		size = min(n, 100)
+	}
+	if n, err := strconv.Atoi(q.query.Get("page")); err == nil && n > 0 {
+		number = n
+	}
+	from, to := min((number-1)*size, len(all)), min(number*size, len(all))
+	h := http.Header{}
+	h.Set("X-Page", strconv.Itoa(number))
+	h.Set("X-Per-Page", strconv.Itoa(size))
+	h.Set("X-Next-Page", "")
+	if to < len(all) {
+		h.Set("X-Next-Page", strconv.Itoa(number+1))
+	}
+	return all[from:to], h
+}
+
+func (q *request) String() string { return fmt.Sprintf("%s %s", q.method, q.op) }

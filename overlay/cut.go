@@ -1,0 +1,177 @@
+package overlay
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// cut turns a plan's writes into byte ranges. Writes of what is there already
+// make none.
+func (d *document) cut(it item, p *plan) error {
+	_, hasDigest := it.fields[fieldDigest]
+	for _, w := range p.writes {
+		f, there := it.fields[w.field]
+		var cuts []cut
+		var err error
+		switch {
+		case there && w.value != "":
+			cuts, err = d.replace(f, w.value)
+		case there && !hasDigest:
+			continue // the digest takes its place, below
+		case there:
+			cuts, err = d.remove(it, f)
+		case w.field == fieldDigest && removes(p.writes, fieldNewTag):
+			cuts, err = d.turnInto(it.fields[fieldNewTag], w)
+		case it.node.Style&yaml.FlowStyle != 0:
+			cuts, err = d.insertFlow(it, w)
+		default:
+			cuts, err = d.insertBlock(it, w)
+		}
+		if err != nil {
+			return err
+		}
+		for _, c := range cuts {
+			if string(d.raw[c.start:c.end]) != c.text {
+				p.cuts = append(p.cuts, c)
+			}
+		}
+	}
+	return nil
+}
+
+func removes(writes []write, field string) bool {
+	for _, w := range writes {
+		if w.field == field {
+			return w.value == ""
+		}
+	}
+	return false
+}
+
+// refuseField says why a field cannot be spliced.
+func (d *document) refuseField(f field, why string) error {
+	return refuse(d.file, f.key.Line, fmt.Sprintf("%s %s", f.key.Value, why), "write it on one line, as key: value")
+}
+
+// replace writes a new value in the quotes of the old.
+func (d *document) replace(f field, value string) ([]cut, error) {
+	if isNull(f.value) && f.value.Value == "" {
+		at, why := d.colon(f.key)
+		if why != "" {
+			return nil, d.refuseField(f, why)
+		}
+		return []cut{{at, at, " " + quoteAs(value, 0, d.spareQuote())}}, nil
+	}
+	s, why := d.locate(f.value)
+	if why != "" {
+		return nil, d.refuseField(f, why)
+	}
+	return []cut{{s.start, s.end, quoteAs(value, s.quote, d.spareQuote())}}, nil
+}
+
+// turnInto makes a field another one in its place, so that one line changes. A
+// Flux mark goes with the field that it was for.
+func (d *document) turnInto(f field, w write) ([]cut, error) {
+	cuts, err := d.replace(f, w.value)
+	if err != nil {
+		return nil, err
+	}
+	key, why := d.locate(f.key)
+	if why != "" {
+		return nil, d.refuseField(f, why)
+	}
+	cuts = append(cuts, cut{key.start, key.end, quoteAs(w.key(), key.quote, '"')})
+	if from, to := d.fluxMark(f); from < to {
+		cuts = append(cuts, cut{from, to, ""})
+	}
+	return cuts, nil
+}
+
+// fluxMark is the comment {"$imagepolicy": …} behind a value, with the blanks
+// before it: Flux writes the marked field, so it cannot outlive it.
+func (d *document) fluxMark(f field) (from, to int) {
+	from, why := d.valueEnd(f)
+	if why != "" {
+		return 0, 0
+	}
+	to = d.lineEnd(d.lineOf(from))
+	rest := strings.TrimLeft(string(d.raw[from:to]), " \t")
+	if !strings.HasPrefix(rest, "#") || !strings.Contains(rest, "$imagepolicy") {
+		return 0, 0
+	}
+	return from, to
+}
+
+// valueEnd is the offset behind a field's value.
+func (d *document) valueEnd(f field) (int, string) {
+	if isNull(f.value) && f.value.Value == "" {
+		return d.colon(f.key)
+	}
+	s, why := d.locate(f.value)
+	return s.end, why
+}
+
+// remove takes a field out.
+func (d *document) remove(it item, f field) ([]cut, error) {
+	end, why := d.valueEnd(f)
+	if why != "" {
+		return nil, d.refuseField(f, why)
+	}
+	if it.node.Style&yaml.FlowStyle != 0 {
+		return d.removeFlow(it, f, end)
+	}
+	start := d.offset(f.key)
+	lineStart, lineEnd := d.lines[f.key.Line-1], d.lineEnd(d.lineOf(end))
+	if !blank(d.raw[lineStart:start]) {
+		return d.removeFirst(it, f)
+	}
+	if from, to := d.fluxMark(f); from < to {
+		end = to
+	}
+	if comment := bytes.IndexByte(d.raw[end:lineEnd], '#'); comment >= 0 {
+		return []cut{{start, end + comment, ""}}, nil
+	}
+	if lineEnd == len(d.raw) {
+		return []cut{{d.lineEnd(f.key.Line - 1), lineEnd, ""}}, nil
+	}
+	return []cut{{lineStart, d.lines[d.lineOf(end)], ""}}, nil
+}
+
+// removeFirst takes out the field beside the dash: the next one moves up.
+func (d *document) removeFirst(it item, f field) ([]cut, error) {
+	end, _ := d.valueEnd(f)
+	if len(it.node.Content) > 2 && it.node.Content[0] == f.key {
+		start, next := d.offset(f.key), d.offset(it.node.Content[2])
+		if blank(d.raw[end:next]) {
+			return []cut{{start, next, ""}}, nil
+		}
+	}
+	return nil, refuse(d.file, f.key.Line, f.key.Value+" cannot be taken out without its comment", "move the comment, or remove the field")
+}
+
+// removeFlow takes a field out of {…} with one of its commas.
+func (d *document) removeFlow(it item, f field, end int) ([]cut, error) {
+	at := 0
+	for it.node.Content[at] != f.key {
+		at += 2
+	}
+	from, to := d.offset(f.key), end
+	if at > 0 {
+		before, why := d.valueEnd(field{it.node.Content[at-2], it.node.Content[at-1]})
+		if why != "" {
+			return nil, d.refuseField(f, "cannot be taken out: the field before it "+why)
+		}
+		from = before
+	} else if len(it.node.Content) > 2 {
+		to = d.offset(it.node.Content[2])
+	}
+	if bytes.IndexByte(d.raw[from:d.offset(f.key)], '#') >= 0 || bytes.IndexByte(d.raw[end:to], '#') >= 0 {
+		return nil, refuse(d.file, f.key.Line, f.key.Value+" cannot be taken out without the comment beside it", "move the comment, or remove the field")
+	}
+	return []cut{{from, to, ""}}, nil
+}
+
+func blank(b []byte) bool { return len(bytes.TrimSpace(b)) == 0 }

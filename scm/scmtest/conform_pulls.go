@@ -1,0 +1,310 @@
+package scmtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tagboat/scm"
+)
+
+func pullCases() map[string]func(*suite) {
+	return map[string]func(*suite){
+		"propose opens a pull request":                          proposeOpens,
+		"propose adopts what somebody opened":                   proposeAdopts,
+		"propose updates title and body":                        proposeUpdates,
+		"propose for the branch of a fork opens its own":        proposeBesideFork,
+		"propose with labels and people":                        proposeDecorates,
+		"propose with people who are nobody warns":              proposeWarns,
+		"propose a draft":                                       proposeDraft,
+		"propose with auto-merge":                               proposeAutoMerge,
+		"propose another digest clears auto-merge":              proposeRenewed,
+		"propose another digest dismisses approvals or says so": proposeDismisses,
+		"pull requests: the one of a head and a base among 150": pullsAmongMany,
+		"pull requests: closed with its head commit":            pullsClosed,
+		"pull requests: merged":                                 pullsMerged,
+		"pull requests: newest first":                           pullsOrder,
+		"close saves the text and says why":                     closeSays,
+		"a pushed branch is the proposal":                       branchIsProposal,
+	}
+}
+
+func (s *suite) proposal(head string) scm.Proposal {
+	return scm.Proposal{
+		Head: kHead, Base: s.main, HeadCommit: head,
+		Title: "Promote todo-api to staging", Body: "v1 → v2\n\n<!-- tagboat: x -->\n",
+	}
+}
+
+// proposed commits and opens a pull request.
+func (s *suite) proposed() scm.PullRequest {
+	s.t.Helper()
+	s.need(s.Can.PullRequests, "pull requests")
+	c := s.commit(s.draft(kNew))
+	return must(s, tried(s.Repo.Propose(s.t.Context(), s.proposal(c.SHA))))
+}
+
+func (s *suite) list() []scm.PullRequest {
+	s.t.Helper()
+	return must(s, tried(s.Repo.PullRequests(s.t.Context(), kHead, s.main)))
+}
+
+func (s *suite) pull(number int) Pull {
+	s.t.Helper()
+	return must(s, tried(s.Person.Pull(number)))
+}
+
+func numbers(list []scm.PullRequest) (out []int) {
+	for _, p := range list {
+		out = append(out, p.Number)
+	}
+	return out
+}
+
+func proposeOpens(s *suite) {
+	s.need(s.Can.PullRequests, "pull requests")
+	c := s.commit(s.draft(kNew))
+	s.diff("before", 0, len(s.list()))
+	p := must(s, tried(s.Repo.Propose(s.t.Context(), s.proposal(c.SHA))))
+	list := s.list()
+	if len(list) != 1 {
+		s.t.Fatalf("listed %d pull requests, want one", len(list))
+	}
+	for _, got := range []scm.PullRequest{p, list[0]} {
+		if got.Number == 0 || got.State != scm.Open || got.Head != kHead || got.Base != s.main || got.HeadCommit != c.SHA ||
+			got.Author == "" || got.URL == "" || got.Draft || got.AutoMerge {
+			s.t.Errorf("pull request: %+v", got)
+		}
+		s.diff("title", "Promote todo-api to staging", got.Title)
+		s.diff("body", strings.TrimSpace(s.proposal("").Body), strings.TrimSpace(got.Body))
+	}
+}
+
+func proposeAdopts(s *suite) {
+	s.need(s.Can.PullRequests, "pull requests")
+	c := s.commit(s.draft(kNew))
+	n := must(s, tried(s.Person.OpenPull(NewPull{Head: kHead, Base: s.main, Title: "by hand", Author: "mei"}))).Number
+	p := must(s, tried(s.Repo.Propose(s.t.Context(), s.proposal(c.SHA))))
+	s.diff("number", n, p.Number)
+	s.diff("title", "Promote todo-api to staging", s.pull(n).Title)
+	s.diff("listed", []int{n}, numbers(s.list()))
+}
+
+func proposeUpdates(s *suite) {
+	p := s.proposed()
+	w := s.proposal(p.HeadCommit)
+	w.Number, w.Title, w.Body = p.Number, "Promote todo-api to staging: v3", "v1 → v3\n"
+	again := must(s, tried(s.Repo.Propose(s.t.Context(), w)))
+	s.diff("number", p.Number, again.Number)
+	s.diff("title", w.Title, s.pull(p.Number).Title)
+	s.diff("body", strings.TrimSpace(w.Body), strings.TrimSpace(s.pull(p.Number).Body))
+	s.diff("state", scm.Open, again.State)
+}
+
+func proposeBesideFork(s *suite) {
+	s.need(s.Can.PullRequests && s.Can.Forks, "pull requests of forks")
+	fork := must(s, tried(s.Person.OpenForkPull(
+		NewPull{Head: kHead, Base: s.main, Title: "evil", Author: "eve", Fork: "eve/config"}, map[string]string{kFile: "evil"})))
+	c := s.commit(s.draft(kNew))
+	s.diff("listed before", 0, len(s.list()))
+	p := must(s, tried(s.Repo.Propose(s.t.Context(), s.proposal(c.SHA))))
+	if p.Number == fork.Number {
+		s.t.Error("the fork's pull request was adopted")
+	}
+	s.diff("listed", []int{p.Number}, numbers(s.list()))
+	s.diff("the fork's title", "evil", s.pull(fork.Number).Title)
+}
+
+func proposeDecorates(s *suite) {
+	s.need(s.Can.PullRequests, "pull requests")
+	c := s.commit(s.draft(kNew))
+	w := s.proposal(c.SHA)
+	w.Labels = []string{"promotion", "staging"}
+	if s.Can.Reviewers {
+		w.Reviewers = []string{s.Reviewer}
+		w.Assignees = []string{s.Reviewer}
+	}
+	p := must(s, tried(s.Repo.Propose(s.t.Context(), w)))
+	got := s.pull(p.Number)
+	if s.Can.Labels {
+		s.diff("labels", w.Labels, slices.Sorted(slices.Values(got.Labels)))
+	}
+	if s.Can.Reviewers {
+		s.diff("reviewers", w.Reviewers, got.Reviewers)
+		s.diff("assignees", w.Assignees, got.Assignees)
+	}
+	if len(p.Warnings) > 0 && s.Can.Labels && s.Can.Reviewers {
+		s.t.Errorf("warnings %v", p.Warnings)
+	}
+}
+
+func proposeWarns(s *suite) {
+	s.need(s.Can.PullRequests && s.Can.Reviewers, "reviewers")
+	c := s.commit(s.draft(kNew))
+	w := s.proposal(c.SHA)
+	w.Reviewers = []string{s.Ghost, s.Reviewer}
+	p := must(s, tried(s.Repo.Propose(s.t.Context(), w)))
+	if p.Number == 0 || !strings.Contains(strings.Join(p.Warnings, "\n"), s.Ghost) {
+		s.t.Errorf("pull request %d, warnings %q; want one that names %s", p.Number, p.Warnings, s.Ghost)
+	}
+	s.diff("reviewers", []string{s.Reviewer}, s.pull(p.Number).Reviewers)
+}
+
+func proposeDraft(s *suite) {
+	s.need(s.Can.PullRequests && s.Can.Draft, "drafts")
+	c := s.commit(s.draft(kNew))
+	w := s.proposal(c.SHA)
+	w.Draft = true
+	p := must(s, tried(s.Repo.Propose(s.t.Context(), w)))
+	list := s.list()
+	if !p.Draft || len(list) != 1 || !list[0].Draft || !s.pull(p.Number).Draft {
+		s.t.Errorf("no draft: %+v, listed %+v", p, list)
+	}
+	s.diff("title", w.Title, list[0].Title)
+	w.Number, w.Body = p.Number, "again\n"
+	again := must(s, tried(s.Repo.Propose(s.t.Context(), w)))
+	if !again.Draft {
+		s.t.Error("an update took the draft away")
+	}
+}
+
+func proposeAutoMerge(s *suite) {
+	s.need(s.Can.PullRequests && s.Can.AutoMerge, "auto-merge")
+	c := s.commit(s.draft(kNew))
+	w := s.proposal(c.SHA)
+	w.AutoMerge = true
+	p := must(s, tried(s.Repo.Propose(s.t.Context(), w)))
+	if !p.AutoMerge || !s.pull(p.Number).AutoMerge {
+		s.t.Errorf("auto-merge is not set: %+v", p)
+	}
+	w.Number, w.AutoMerge, w.Body = p.Number, false, "again\n"
+	must(s, tried(s.Repo.Propose(s.t.Context(), w)))
+	if !s.pull(p.Number).AutoMerge {
+		s.t.Error("auto-merge was cleared though the digest is the same")
+	}
+}
+
+func proposeRenewed(s *suite) {
+	s.need(s.Can.PullRequests && s.Can.AutoMerge, "auto-merge")
+	c := s.commit(s.draft(kNew))
+	w := s.proposal(c.SHA)
+	w.AutoMerge = true
+	p := must(s, tried(s.Repo.Propose(s.t.Context(), w)))
+	second := s.commit(onHead(s.draft("v3\n"), c.SHA, kNew))
+	w.Number, w.AutoMerge, w.Renewed, w.HeadCommit = p.Number, false, true, second.SHA
+	p = must(s, tried(s.Repo.Propose(s.t.Context(), w)))
+	if p.AutoMerge || s.pull(p.Number).AutoMerge {
+		s.t.Error("auto-merge is still set for another digest")
+	}
+}
+
+func proposeDismisses(s *suite) {
+	p := s.proposed()
+	must(s, tried(s.Person.Review(p.Number, s.Reviewer, "approved")))
+	second := s.commit(onHead(s.draft("v3\n"), p.HeadCommit, kNew))
+	w := s.proposal(second.SHA)
+	w.Number, w.Renewed = p.Number, true
+	p = must(s, tried(s.Repo.Propose(s.t.Context(), w)))
+	still := slices.ContainsFunc(s.pull(p.Number).Reviews, func(r Review) bool { return r.State == "approved" })
+	if still && len(p.Warnings) == 0 {
+		s.t.Error("the approval still counts and no warning says so")
+	}
+}
+
+func pullsAmongMany(s *suite) {
+	p := s.proposed()
+	s.push("other-base", "b.txt", "b")
+	must(s, tried(s.Person.OpenPull(NewPull{Head: kHead, Base: "other-base", Title: "another base", Author: "mei"})))
+	many := 150
+	if s.Can.Slow {
+		many = 3
+	}
+	for i := range many {
+		head := fmt.Sprintf("%s-%d", kHead, i)
+		s.push(head, "n.txt", head)
+		must(s, tried(s.Person.OpenPull(NewPull{Head: head, Base: s.main, Title: head, Author: "mei"})))
+	}
+	s.diff("listed", []int{p.Number}, numbers(s.list()))
+}
+
+func pullsClosed(s *suite) {
+	p := s.proposed()
+	if err := s.Person.ClosePullRequest(p.Number, "mei"); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.Person.DeleteBranch(kHead, ""); err != nil {
+		s.t.Fatal(err)
+	}
+	list := s.list()
+	if len(list) != 1 || list[0].State != scm.Closed || list[0].HeadCommit != p.HeadCommit || list[0].Number != p.Number || list[0].Head != kHead {
+		s.t.Fatalf("listed %+v, want one closed with head %s of %s", list, p.HeadCommit, kHead)
+	}
+	s.diff("log of the closed head", []string{p.HeadCommit}, s.log(p.HeadCommit, "", 1))
+}
+
+func pullsMerged(s *suite) {
+	p := s.proposed()
+	merge := must(s, tried(s.Person.MergePullRequest(p.Number, "squash")))
+	list := s.list()
+	if len(list) != 1 || list[0].State != scm.Merged || list[0].HeadCommit != p.HeadCommit {
+		s.t.Fatalf("listed %+v, want one merged", list)
+	}
+	if got := list[0].MergeCommit; got != "" && got != merge {
+		s.t.Errorf("merge commit %s, want %s", got, merge)
+	}
+}
+
+func pullsOrder(s *suite) {
+	first := s.proposed()
+	if err := s.Person.ClosePullRequest(first.Number, "mei"); err != nil {
+		s.t.Fatal(err)
+	}
+	second := must(s, tried(s.Repo.Propose(s.t.Context(), s.proposal(first.HeadCommit))))
+	if second.Number == first.Number {
+		s.t.Fatal("a closed pull request was taken up again")
+	}
+	s.diff("listed", []int{second.Number, first.Number}, numbers(s.list()))
+}
+
+func closeSays(s *suite) {
+	p := s.proposed()
+	p.Title, p.Body = p.Title+" (superseded)", "superseded\n"
+	if err := s.Repo.Close(s.t.Context(), p, "v3 is there already"); err != nil {
+		s.t.Fatal(err)
+	}
+	got := s.pull(p.Number)
+	s.diff("state", "closed", got.State)
+	s.diff("title", p.Title, got.Title)
+	s.diff("body", strings.TrimSpace(p.Body), strings.TrimSpace(got.Body))
+	s.diff("the branch", p.HeadCommit, s.branch(kHead))
+	if !slices.ContainsFunc(got.Comments, func(c Comment) bool { return strings.Contains(c.Body, "v3 is there already") }) {
+		s.t.Errorf("comments %+v do not say why", got.Comments)
+	}
+}
+
+func branchIsProposal(s *suite) {
+	if s.Can.PullRequests {
+		s.t.Skip("the forge has pull requests")
+	}
+	s.diff("before", 0, len(s.list()))
+	c := s.commit(s.draft(kNew))
+	w := s.proposal(c.SHA)
+	w.Labels, w.AutoMerge = []string{"promotion"}, false
+	p := must(s, tried(s.Repo.Propose(s.t.Context(), w)))
+	list := s.list()
+	if len(list) != 1 || list[0].Number != 0 || list[0].State != scm.Open || list[0].HeadCommit != c.SHA || list[0].Head != kHead {
+		s.t.Fatalf("listed %+v, want the pushed branch", list)
+	}
+	if p.HeadCommit != c.SHA || p.State != scm.Open || len(p.Warnings) == 0 {
+		s.t.Errorf("proposed %+v, want a warning about the label", p)
+	}
+	person := s.push(kHead, "README.md", "a person was here")
+	s.wantErr(s.Repo.Close(s.t.Context(), list[0], "superseded"), scm.ErrMoved)
+	s.diff("the person's branch", person, s.branch(kHead))
+	must(s, tried(s.Person.MergeBranch(kHead, s.main)))
+	s.diff("after the merge", 0, len(s.list()))
+	if err := s.Repo.Close(s.t.Context(), scm.PullRequest{Head: kHead, Base: s.main, HeadCommit: person}, "merged"); err != nil {
+		s.t.Fatal(err)
+	}
+	s.diff("the closed branch", "", s.branch(kHead))
+}

@@ -11,20 +11,22 @@ import (
 // cut turns a plan's writes into byte ranges. Writes of what is there already
 // make none.
 func (d *document) cut(it item, p *plan) error {
+	tag := it.fields[fieldNewTag]
 	_, hasDigest := it.fields[fieldDigest]
+	// One line changes where the digest takes the tag's place, also where the
+	// tag cannot go because it stands beside the dash.
+	swap := removes(p.writes, fieldNewTag) && (!hasDigest || d.besideDash(it, tag))
 	for _, w := range p.writes {
-		f, there := it.fields[w.field]
 		var cuts []cut
 		var err error
-		switch {
-		case there && w.value != "":
-			cuts, err = d.replace(f, w.value)
-		case there && !hasDigest:
-			continue // the digest takes its place, below
-		case there:
+		switch f, there := it.fields[w.field]; {
+		case swap && w.field == fieldNewTag:
+			cuts, err = d.turnInto(tag, write{fieldDigest, p.set.To.Digest})
+		case swap && w.field == fieldDigest && !hasDigest:
+		case swap && w.field == fieldDigest, w.value == "":
 			cuts, err = d.remove(it, f)
-		case w.field == fieldDigest && removes(p.writes, fieldNewTag):
-			cuts, err = d.turnInto(it.fields[fieldNewTag], w)
+		case there:
+			cuts, err = d.replace(f, w.value)
 		case it.node.Style&yaml.FlowStyle != 0:
 			cuts, err = d.insertFlow(it, w)
 		default:
@@ -49,6 +51,11 @@ func removes(writes []write, field string) bool {
 		}
 	}
 	return false
+}
+
+// besideDash says whether a field shares its line with the entry's dash.
+func (d *document) besideDash(it item, f field) bool {
+	return it.node.Style&yaml.FlowStyle == 0 && !blank(d.raw[d.lines[f.key.Line-1]:d.offset(f.key)])
 }
 
 // refuseField says why a field cannot be spliced.
@@ -123,11 +130,11 @@ func (d *document) remove(it item, f field) ([]cut, error) {
 	if it.node.Style&yaml.FlowStyle != 0 {
 		return d.removeFlow(it, f, end)
 	}
-	start := d.offset(f.key)
-	lineStart, lineEnd := d.lines[f.key.Line-1], d.lineEnd(d.lineOf(end))
-	if !blank(d.raw[lineStart:start]) {
-		return d.removeFirst(it, f)
+	if d.lineOf(end) != f.key.Line {
+		return nil, d.refuseField(f, "has its value on the line below")
 	}
+	start := d.offset(f.key)
+	lineStart, lineEnd := d.lines[f.key.Line-1], d.lineEnd(f.key.Line)
 	if from, to := d.fluxMark(f); from < to {
 		end = to
 	}
@@ -137,19 +144,7 @@ func (d *document) remove(it item, f field) ([]cut, error) {
 	if lineEnd == len(d.raw) {
 		return []cut{{d.lineEnd(f.key.Line - 1), lineEnd, ""}}, nil
 	}
-	return []cut{{lineStart, d.lines[d.lineOf(end)], ""}}, nil
-}
-
-// removeFirst takes out the field beside the dash: the next one moves up.
-func (d *document) removeFirst(it item, f field) ([]cut, error) {
-	end, _ := d.valueEnd(f)
-	if len(it.node.Content) > 2 && it.node.Content[0] == f.key {
-		start, next := d.offset(f.key), d.offset(it.node.Content[2])
-		if blank(d.raw[end:next]) {
-			return []cut{{start, next, ""}}, nil
-		}
-	}
-	return nil, refuse(d.file, f.key.Line, f.key.Value+" cannot be taken out without its comment", "move the comment, or remove the field")
+	return []cut{{lineStart, d.lines[f.key.Line], ""}}, nil
 }
 
 // removeFlow takes a field out of {…} with one of its commas.

@@ -28,12 +28,20 @@ func (d *document) insertBlock(it item, w write) ([]cut, error) {
 	}
 	line := d.lineOf(end)
 	at := d.lineEnd(line)
-	first := it.node.Content[0]
-	indent := strings.Repeat(" ", first.Column-1)
+	column := d.keyColumn(it)
+	indent := strings.Repeat(" ", column-1)
 	key := quoteAs(w.key(), d.keyQuote(it), '"')
-	gap := strings.Repeat(" ", max(1, d.valueColumn(it)-first.Column-len(key)-1))
+	gap := strings.Repeat(" ", max(1, d.valueColumn(it)-column-len(key)-1))
 	value := quoteAs(w.value, d.newQuote(it), d.spareQuote())
 	return []cut{{at, at, d.eol(line) + indent + key + ":" + gap + value}}, nil
+}
+
+// keyColumn is the column of a block entry's keys, or of their question marks.
+func (d *document) keyColumn(it item) int {
+	if start := d.offset(it.node); start < len(d.raw) && d.raw[start] == '?' {
+		return it.node.Column
+	}
+	return it.node.Content[0].Column
 }
 
 // insertFlow adds a field behind the anchor in {…}: on its own line where the

@@ -6,6 +6,7 @@ package overlay
 
 import (
 	"errors"
+	"strings"
 
 	"tagboat/image"
 )
@@ -46,11 +47,12 @@ type Entry struct {
 }
 
 // Runs is the image reference that the entry makes run: newName or else name,
-// with the tag and digest as written.
+// with the tag and digest as written. A tag that the name itself carries says
+// which resources match, not what they run, and is left out.
 func (e Entry) Runs() image.Reference {
-	r := image.Reference{Repository: e.Name, Tag: e.Tag, Digest: e.Digest}
-	if e.NewName != "" {
-		r.Repository = e.NewName
+	r := image.Reference{Repository: e.NewName, Tag: e.Tag, Digest: e.Digest}
+	if e.NewName == "" {
+		r.Repository = strings.TrimSuffix(e.Name, ":"+nameTag(e.Name))
 	}
 	return r
 }

@@ -86,9 +86,21 @@ func (r *Repository) label(ctx context.Context, number int, labels []string) err
 				}
 			}
 		}
-		_, _, err := r.api().Issues.AddLabelsToIssue(ctx, r.owner, r.name, number, labels)
-		return err
+		return r.addLabels(ctx, number, labels)
 	})
+}
+
+// addLabels sends an object: go-github sends a bare list, which GitHub's
+// description does not know any more.
+func (r *Repository) addLabels(ctx context.Context, number int, labels []string) error {
+	c := r.api()
+	at := fmt.Sprintf("repos/%s/%s/issues/%d/labels", r.owner, r.name, number)
+	req, err := c.NewRequest(http.MethodPost, at, map[string][]string{"labels": labels})
+	if err != nil {
+		return err
+	}
+	_, err = c.Do(ctx, req, nil)
+	return err
 }
 
 // assign assigns; GitHub drops those who cannot be assigned without a word, so

@@ -1,0 +1,373 @@
+// Package githubtest is a fake GitHub for one repository: an http.Handler on
+// scmtest.Store that is stricter than the real one. Every request and answer is
+// checked against GitHub's own OpenAPI description, every GraphQL document
+// against its schema; a request that is not in them fails the test.
+package githubtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tagboat/scm/scmtest"
+)
+
+// Options says how the fake behaves. The zero value is a github.com repository
+// acme/config that takes the token "ghs_fake" of an App that may do everything.
+type Options struct {
+	Owner, Name string
+	Token       string // "" is ghs_fake
+	Login       string // whose token it is; "" is tagboat[bot]
+	Enterprise  bool   // REST below /api/v3, GraphQL at /api/graphql
+
+	NoGraphQL   bool // POST /graphql is 404, as on emulators
+	NoTreePaths bool // git/trees takes no COMMIT:PATH
+	NoDrafts    bool // drafts are refused with 422
+
+	ActionsMayNotOpen bool     // POST pulls is 403, the setting is off
+	NoAutoMerge       bool     // "Allow auto-merge" is off
+	Clean             bool     // a pull request has nothing to wait for
+	SquashOnly        bool     // merge commits are off
+	Collaborators     []string // who can be asked for a review or assigned; nil is anybody but ghosts
+	Teams             []string // slugs that can be asked for a review
+
+	App *FakeApp // serves the App endpoints
+}
+
+// Answer is what a knob makes the server say.
+type Answer struct {
+	Status  int
+	Message string
+	Errors  []any // strings or objects, as GitHub mixes them
+	Header  map[string]string
+	Body    string // raw, instead of Message
+}
+
+// Call is one request that was served.
+type Call struct {
+	Op         string // "POST git/refs", "GraphQL updateRefs", "GET" for the repository
+	Method     string
+	Path       string
+	Body       []byte
+	Status     int
+	Start, End int // order of arrival and of the answer, in one count
+}
+
+// Server is a running fake.
+type Server struct {
+	Store *scmtest.Store
+	opts  Options
+	t     testing.TB
+	http  *httptest.Server
+	spec  *spec
+
+	mu     sync.Mutex
+	clock  int
+	calls  []Call
+	faults map[string][]fault
+	tokens map[string]string // token to login
+	hidden int               // list calls that do not see the newest pull request
+	lag    int               // calls on the issue side that do not know it yet
+}
+
+type fault struct {
+	answer *Answer
+	before func()
+	lose   bool // do it, then answer
+}
+
+// New starts a fake on store; it ends with the test.
+func New(t testing.TB, store *scmtest.Store, opts Options) *Server {
+	t.Helper()
+	if opts.Owner == "" {
+		opts.Owner, opts.Name = "acme", "config"
+	}
+	if opts.Token == "" {
+		opts.Token = "ghs_fake"
+	}
+	if opts.Login == "" {
+		opts.Login = "tagboat[bot]"
+	}
+	spec, err := loadSpec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{Store: store, opts: opts, t: t, spec: spec, faults: map[string][]fault{}, tokens: map[string]string{opts.Token: opts.Login}}
+	s.http = httptest.NewServer(s)
+	t.Cleanup(s.http.Close)
+	return s
+}
+
+// URL is the REST address, as the driver's BaseURL.
+func (s *Server) URL() string { return s.http.URL + s.prefix() }
+
+// Owner and Name of the repository, and the token that is accepted.
+func (s *Server) Owner() string { return s.opts.Owner }
+
+// Name is the repository's name.
+func (s *Server) Name() string { return s.opts.Name }
+
+// Token is the token that is accepted.
+func (s *Server) Token() string { return s.opts.Token }
+
+func (s *Server) prefix() string {
+	if s.opts.Enterprise {
+		return "/api/v3"
+	}
+	return ""
+}
+
+func (s *Server) graphqlPath() string {
+	if s.opts.Enterprise {
+		return "/api/graphql"
+	}
+	return "/graphql"
+}
+
+// Fail makes the next n calls of op answer a; n < 0 is for ever.
+func (s *Server) Fail(op string, n int, a Answer) { s.add(op, n, fault{answer: &a}) }
+
+// Before runs do once before the next call of op is served: another one pushes,
+// closes or merges between two calls.
+func (s *Server) Before(op string, do func()) { s.add(op, 1, fault{before: do}) }
+
+// Lose serves the next call of op and then answers a, as a proxy does that lost
+// the real answer.
+func (s *Server) Lose(op string, a Answer) { s.add(op, 1, fault{answer: &a, lose: true}) }
+
+func (s *Server) add(op string, n int, f fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n < 0 {
+		n = 1 << 10
+	}
+	for range n {
+		s.faults[op] = append(s.faults[op], f)
+	}
+}
+
+// HideNewest makes the next n lists leave out the newest pull request.
+func (s *Server) HideNewest(n int) { s.mu.Lock(); s.hidden = n; s.mu.Unlock() }
+
+// LagIssues makes the next n calls on labels, assignees and reviewers answer that
+// they do not know the pull request yet.
+func (s *Server) LagIssues(n int) { s.mu.Lock(); s.lag = n; s.mu.Unlock() }
+
+// Calls are the requests since the start or the last Reset, in order of arrival.
+func (s *Server) Calls() []Call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.calls)
+}
+
+// Reset forgets the calls.
+func (s *Server) Reset() { s.mu.Lock(); s.calls = nil; s.mu.Unlock() }
+
+// Ops are the operations of Calls.
+func (s *Server) Ops() []string {
+	var ops []string
+	for _, c := range s.Calls() {
+		ops = append(ops, c.Op)
+	}
+	return ops
+}
+
+// Writes are the operations of Calls that change something.
+func (s *Server) Writes() []string {
+	var ops []string
+	for _, c := range s.Calls() {
+		if c.Method != http.MethodGet {
+			ops = append(ops, c.Op)
+		}
+	}
+	return ops
+}
+
+// ServeHTTP serves one request, checked on the way in and out.
+func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		s.t.Errorf("fake GitHub: read %s %s: %v", req.Method, req.URL, err)
+		return
+	}
+	rec := httptest.NewRecorder()
+	call := s.start(req, body)
+	op := s.serve(rec, req, body)
+	s.end(call, op, rec.Code)
+	for k, v := range rec.Header() {
+		w.Header()[k] = v
+	}
+	w.WriteHeader(rec.Code)
+	_, _ = w.Write(rec.Body.Bytes())
+}
+
+func (s *Server) start(req *http.Request, body []byte) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clock++
+	s.calls = append(s.calls, Call{Method: req.Method, Path: req.URL.RequestURI(), Body: body, Start: s.clock})
+	return s.clock
+}
+
+func (s *Server) end(start int, op string, status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clock++
+	for i := range s.calls {
+		if s.calls[i].Start == start {
+			s.calls[i].Op, s.calls[i].Status, s.calls[i].End = op, status, s.clock
+		}
+	}
+}
+
+func (s *Server) serve(w *httptest.ResponseRecorder, req *http.Request, body []byte) (op string) {
+	w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	if req.URL.Path == s.graphqlPath() {
+		return s.serveGraphQL(w, req, body)
+	}
+	raw, ok := strings.CutPrefix(req.URL.EscapedPath(), s.prefix())
+	r, params, found := s.spec.find(req.Method, raw)
+	if !ok || !found {
+		s.t.Errorf("fake GitHub: %s %s is no call that the driver may make", req.Method, req.URL.EscapedPath())
+		write(w, Answer{Status: http.StatusNotFound, Message: "Not Found"})
+		return req.Method + " " + raw
+	}
+	if err := s.spec.checkRequest(r, req, params, body); err != nil {
+		s.t.Errorf("fake GitHub: request %s %s does not fit GitHub's description: %v\n%s", req.Method, req.URL, err, body)
+	}
+	s.handle(w, &request{Request: req, s: s, params: params, body: body, op: r.op, query: req.URL.Query()})
+	if err := s.spec.checkResponse(r, req, params, w.Code, w.Header(), w.Body.Bytes()); err != nil {
+		s.t.Errorf("fake GitHub: answer %d to %s %s does not fit GitHub's description: %v\n%s", w.Code, req.Method, req.URL, err, w.Body)
+	}
+	return r.op
+}
+
+func (s *Server) handle(w *httptest.ResponseRecorder, r *request) {
+	f, ok := s.nextFault(r.op)
+	if ok && f.before != nil {
+		f.before()
+	}
+	if ok && f.answer != nil && !f.lose {
+		write(w, *f.answer)
+		return
+	}
+	if refusal := s.authorize(r); refusal != nil {
+		write(w, *refusal)
+		return
+	}
+	h, known := handlers()[r.op]
+	if !known {
+		s.t.Errorf("fake GitHub: %s is described but not served", r.op)
+		write(w, Answer{Status: http.StatusNotFound, Message: "Not Found"})
+		return
+	}
+	status, out := h(s, w, r)
+	if ok && f.lose {
+		write(w, *f.answer)
+		return
+	}
+	if refused, isRefusal := out.(Answer); isRefusal {
+		write(w, refused)
+		return
+	}
+	w.WriteHeader(status)
+	if err := json.NewEncoder(w).Encode(out); err != nil {
+		s.t.Errorf("fake GitHub: %s: %v", r.op, err)
+	}
+}
+
+func (s *Server) nextFault(op string) (fault, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	queue := s.faults[op]
+	if len(queue) == 0 {
+		return fault{}, false
+	}
+	s.faults[op] = queue[1:]
+	return queue[0], true
+}
+
+// request is one request with what was found in its path.
+type request struct {
+	*http.Request
+	s      *Server
+	params map[string]string
+	query  map[string][]string
+	body   []byte
+	op     string
+	login  string
+}
+
+func (r *request) q(name string) string {
+	if v := r.query[name]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}
+
+type handler func(*Server, http.ResponseWriter, *request) (status int, body any)
+
+// authorize refuses what GitHub refuses before it looks at anything else.
+func (s *Server) authorize(r *request) *Answer {
+	if r.Header.Get("User-Agent") == "" {
+		return &Answer{Status: http.StatusForbidden, Message: "Request forbidden by administrative rules. Please make sure your request has a User-Agent header."}
+	}
+	if v := r.Header.Get("X-Github-Api-Version"); v != "" && v != "2022-11-28" && v != "2026-03-10" {
+		return &Answer{Status: http.StatusBadRequest, Message: "The API version " + v + " is not supported."}
+	}
+	if strings.HasPrefix(r.op, "POST /app/") || r.op == "GET installation" {
+		return s.authorizeApp(r)
+	}
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	s.mu.Lock()
+	login, known := s.tokens[token]
+	s.mu.Unlock()
+	switch {
+	case !ok && r.Method != http.MethodGet:
+		return &Answer{Status: http.StatusUnauthorized, Message: "Requires authentication"}
+	case !ok, !strings.EqualFold(r.params["owner"], s.opts.Owner), !strings.EqualFold(r.params["repo"], s.opts.Name):
+		return &Answer{Status: http.StatusNotFound, Message: "Not Found"}
+	case !known:
+		return &Answer{Status: http.StatusUnauthorized, Message: "Bad credentials"}
+	}
+	r.login = login
+	return nil
+}
+
+// write says a as GitHub says a refusal.
+func write(w http.ResponseWriter, a Answer) {
+	for k, v := range a.Header {
+		w.Header().Set(k, v)
+	}
+	if a.Body != "" {
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(a.Status)
+		_, _ = io.WriteString(w, a.Body)
+		return
+	}
+	w.WriteHeader(a.Status)
+	out := map[string]any{"message": a.Message, "documentation_url": "https://docs.github.com/rest", "status": fmt.Sprint(a.Status)}
+	if len(a.Errors) > 0 {
+		out["errors"] = a.Errors
+	}
+	_ = json.NewEncoder(w).Encode(out)
+}
+
+func decode(body []byte, into any) error { return json.Unmarshal(body, into) }
+
+func refuse(status int, message string, errors ...any) (int, any) {
+	return status, Answer{Status: status, Message: message, Errors: errors}
+}
+
+// custom is the nested error that carries a sentence.
+func custom(resource, message string) any {
+	return map[string]any{"resource": resource, "code": "custom", "message": message}
+}

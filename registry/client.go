@@ -134,7 +134,11 @@ func newBase(o Options) (http.RoundTripper, error) {
 // the queries. One registry is pinged once and asked for its credential once, no
 // matter how many images it holds, and one retry budget covers the whole call.
 func (c *Client) ResolveAll(ctx context.Context, qs []Query) ([]Image, []error) {
-	ctx = c.begin(ctx)
+	var longest time.Duration
+	for _, q := range qs {
+		longest = max(longest, q.Wait)
+	}
+	ctx = c.begin(ctx, longest)
 	images, errs := make([]Image, len(qs)), make([]error, len(qs))
 	var group errgroup.Group
 	group.SetLimit(8 * c.options.Workers) // requests are bounded per host below; this bounds memory
@@ -155,12 +159,14 @@ func (c *Client) Requests() int { return int(c.transport.requests.Load()) }
 // Secrets are all the passwords and tokens that the client has picked up so far.
 func (c *Client) Secrets() []string { return c.secrets.all() }
 
-// begin marks the start of one call, whose retries share one budget.
-func (c *Client) begin(ctx context.Context) context.Context {
+// begin marks the start of one call, whose retries share one budget; waiting for a
+// 404 to turn is not counted against it.
+func (c *Client) begin(ctx context.Context, wait time.Duration) context.Context {
 	if callOf(ctx) != nil {
 		return ctx
 	}
-	return withCall(ctx, &call{deadline: c.options.Now().Add(c.options.Budget), budget: c.options.Budget})
+	budget := max(c.options.Budget, 0)
+	return withCall(ctx, &call{deadline: c.options.Now().Add(budget + wait), budget: budget})
 }
 
 // session is the one session of a repository's registry.

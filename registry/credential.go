@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 )
@@ -22,6 +23,7 @@ type candidate struct {
 	asked  bool // whether fetch goes somewhere, so that asking again may help
 
 	secrets *secrets
+	good    atomic.Bool // the registry took it once
 	mu      sync.Mutex
 	known   bool
 	renewed bool

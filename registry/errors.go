@@ -127,6 +127,8 @@ func (s *session) judge(what string, a *answer) error {
 	switch {
 	case a.status >= 200 && a.status < 300:
 		return nil
+	case a.status < 500 && a.status != http.StatusNotFound && a.url.Host != s.host:
+		return &problem{kind: ErrUnavailable, text: fmt.Sprintf("%s keeps %s at %s, which answered %s", s.host, what, a.url.Host, s.redact(a)), fix: "the registry's storage is at fault, or not reachable from here"}
 	case a.status == http.StatusNotFound:
 		return &problem{kind: ErrNotFound, cause: errGone, text: fmt.Sprintf("%s has no %s, or hides it from %s (%s)", s.host, what, s.who(), s.redact(a)),
 			fix: "check the spelling, and that the push has finished (--wait polls for it)"}

@@ -20,7 +20,7 @@ var oldestImage = time.Date(2013, 3, 1, 0, 0, 0, 0, time.UTC)
 // is returned with it. The manifest that Resolve read is used again, so that it
 // costs two requests at most.
 func (c *Client) Facts(ctx context.Context, ref image.Reference) (Facts, error) {
-	ctx = c.begin(ctx)
+	ctx = c.begin(ctx, 0)
 	var facts Facts
 	if err := image.CheckDigest(ref.Digest); err != nil {
 		return facts, fmt.Errorf("read facts of %s: %w", ref, err)
@@ -53,6 +53,9 @@ func (c *Client) gather(ctx context.Context, ref image.Reference, facts *Facts) 
 	config, err := c.configOf(ctx, ref.Repository, d)
 	if err != nil {
 		return err
+	}
+	if own := config.String(); own != "" && d.digest == ref.Digest {
+		facts.Platforms = []string{own}
 	}
 	facts.add("config labels", config.Config.Labels, c.believable)
 	if facts.Created.IsZero() {

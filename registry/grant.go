@@ -152,11 +152,11 @@ func (s *session) try(ctx context.Context, repository string, r *repositoryGrant
 	}
 }
 
-// note keeps that a credential was refused; a 401 from the token server is about
-// the credential itself, so no other repository need try it.
+// note keeps that a credential was refused. A 401 is about the credential itself,
+// unless it was good elsewhere, so that no other repository need try it.
 func (s *session) note(r *repositoryGrant, c *candidate, a *answer) {
 	text := fmt.Sprintf("%s: refused with %s", c.source, s.redact(a))
-	if a.status == http.StatusUnauthorized {
+	if a.status == http.StatusUnauthorized && !c.good.Load() {
 		c.kill(fmt.Errorf("refused with %s", s.redact(a)))
 	}
 	r.refused = append(r.refused, text)
@@ -168,7 +168,14 @@ func (s *session) anonymous(ctx context.Context, repository string, r *repositor
 	if err != nil || g != nil {
 		return g, err
 	}
-	return nil, s.deniedFor(r, a)
+	return nil, s.giveUp(r, a)
+}
+
+// giveUp is the error when nothing is left to try; the next request begins anew.
+func (s *session) giveUp(r *repositoryGrant, a *answer) error {
+	err := s.deniedFor(r, a)
+	r.current, r.next, r.refused, r.nothing = nil, 0, nil, nil
+	return err
 }
 
 // exchange turns a credential into a grant by the registry's challenge. Where the
@@ -204,6 +211,9 @@ func (s *session) accepted(g *grant) {
 	s.mu.Lock()
 	s.proven = true
 	s.mu.Unlock()
+	if g.candidate != nil {
+		g.candidate.good.Store(true)
+	}
 	if len(g.after) > 0 {
 		used := "anonymously"
 		if g.candidate != nil {
@@ -237,7 +247,7 @@ func (s *session) rejected(ctx context.Context, repository string, g *grant, a *
 		r.current, r.scope = nil, asked.scope
 		return true, nil
 	case g.candidate == nil:
-		return false, s.deniedFor(r, a)
+		return false, s.giveUp(r, a)
 	}
 	if a.status == http.StatusUnauthorized && strings.HasPrefix(g.header, "Basic ") {
 		if credential, err := g.candidate.get(ctx); err == nil && g.candidate.renew(ctx, credential) {

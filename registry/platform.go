@@ -13,6 +13,7 @@ import (
 
 const (
 	maxDepth  = 3       // of nested indexes
+	maxNested = 16      // indexes that are read to learn their platforms
 	maxConfig = 8 << 20 // image configurations hold the history, rarely more than kilobytes
 )
 
@@ -74,30 +75,42 @@ type leaf struct {
 	child    descriptor
 }
 
+// walk goes through the indexes inside an index.
+type walk struct {
+	client     *Client
+	repository string
+	read       int
+}
+
 // leaves lists the images below an index. An index inside counts by the platform
 // of its descriptor where it has one; only without one is it read, down to depth.
-func (c *Client) leaves(ctx context.Context, repository string, d *document, depth int) ([]leaf, error) {
+func (w *walk) leaves(ctx context.Context, d *document, depth int) ([]leaf, error) {
 	var all []leaf
 	for _, child := range d.Manifests {
 		platform := child.Platform.String()
 		switch {
-		case child.isImage() && platform != "":
-			all = append(all, leaf{platform, child})
-		case isIndexType(child.MediaType) && platform != "":
+		case platform != "" && (child.isImage() || isIndexType(child.MediaType)):
 			all = append(all, leaf{platform, child})
 		case isIndexType(child.MediaType) && depth > 1:
-			nested, err := c.manifest(ctx, repository, child.Digest)
+			below, err := w.nested(ctx, child, depth-1)
 			if err != nil {
-				return nil, err
-			}
-			below, err := c.leaves(ctx, repository, nested, depth-1)
-			if err != nil {
-				return nil, err
+				return all, err
 			}
 			all = append(all, below...)
 		}
 	}
 	return all, nil
+}
+
+func (w *walk) nested(ctx context.Context, child descriptor, depth int) ([]leaf, error) {
+	if w.read++; w.read > maxNested {
+		return nil, notImage("its index holds more than %d indexes that name no platform", maxNested)
+	}
+	nested, err := w.client.manifest(ctx, w.repository, child.Digest)
+	if err != nil || !nested.isIndex() {
+		return nil, err
+	}
+	return w.leaves(ctx, nested, depth)
 }
 
 // platformsOf are the platforms of an index, or of a single image whose
@@ -127,11 +140,7 @@ func (c *Client) checkChild(ctx context.Context, repository, platform string, ch
 	if !isIndexType(child.MediaType) {
 		return c.gone(platform, child, c.exists(ctx, repository, child.Digest))
 	}
-	nested, err := c.manifest(ctx, repository, child.Digest)
-	if err != nil {
-		return c.gone(platform, child, err)
-	}
-	below, err := c.leaves(ctx, repository, nested, depth-1)
+	below, err := (&walk{client: c, repository: repository}).nested(ctx, child, depth-1)
 	if err != nil {
 		return c.gone(platform, child, err)
 	}

@@ -59,4 +59,6 @@ type Facts struct {
 	Version  string    // org.opencontainers.image.version
 	Created  time.Time // zero where missing or not believable (before 2013, reproducible builds)
 	From     string    // where they were found: index annotations, manifest annotations, config labels
+
+	Platforms []string // of an image that is no index, where its configuration was read; else nil
 }

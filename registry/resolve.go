@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"mime"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +23,7 @@ import (
 // per required platform. On a registry that is known already the ping is saved,
 // in a repository that is known the token as well.
 func (c *Client) Resolve(ctx context.Context, q Query) (Image, error) {
-	ctx = c.begin(ctx)
+	ctx = c.begin(ctx, q.Wait)
 	if err := q.check(); err != nil {
 		return Image{}, fmt.Errorf("resolve %s: %w", q.Reference, err)
 	}
@@ -158,14 +160,7 @@ func (c *Client) manifest(ctx context.Context, repository, digest string) (*docu
 	if known := c.manifests.document(repository, digest); known != nil {
 		return known, nil
 	}
-	d, err := c.fetch(ctx, repository, digest, digest)
-	if err != nil {
-		return nil, err
-	}
-	if d.digest != digest {
-		return nil, &problem{kind: ErrDigestMismatch, text: fmt.Sprintf("asked for %s, the registry sent %s", digest, d.digest), fix: "a proxy or the registry is at fault; ask the registry itself"}
-	}
-	return d, nil
+	return c.fetchExact(ctx, repository, digest)
 }
 
 // fetch GETs what a tag or digest names, hashes it and judges what it is.
@@ -200,8 +195,11 @@ func (c *Client) describe(ctx context.Context, q Query, d *document, found *Imag
 	if !d.isIndex() {
 		return c.describeSingle(ctx, q, d, found)
 	}
-	all, err := c.leaves(ctx, repository, d, maxDepth)
-	if err != nil {
+	walk := &walk{client: c, repository: repository}
+	all, err := walk.leaves(ctx, d, maxDepth)
+	if errors.Is(err, ErrNotFound) && len(q.Platforms) == 0 {
+		found.Warnings = append(found.Warnings, "a part of the image's index is not in the registry: "+err.Error())
+	} else if err != nil {
 		return err
 	}
 	found.Platforms = platformsOf(all)
@@ -210,24 +208,33 @@ func (c *Client) describe(ctx context.Context, q Query, d *document, found *Imag
 			found.Warnings = append(found.Warnings, fmt.Sprintf("git pins %s, which is only the %s part of this image; the digest of the whole is pinned now", child.Digest, firstOf(child.Platform.String(), "nameless")))
 		}
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	for _, platform := range q.Platforms {
-		wanted, err := parsePlatform(platform)
-		if err != nil {
-			return err
-		}
-		i := slices.IndexFunc(all, func(l leaf) bool { return l.platform == wanted })
-		if i < 0 {
-			_ = group.Wait()
-			return missing(wanted, found.Platforms)
-		}
-		group.Go(func() error { return c.checkChild(ctx, repository, wanted, all[i].child, maxDepth) })
-	}
-	if err := group.Wait(); err != nil {
+	if err := c.checkPlatforms(ctx, repository, q.Platforms, all); err != nil {
 		return err
 	}
 	found.Checked = slices.Clone(q.Platforms)
 	return nil
+}
+
+// checkPlatforms finds the child of each required platform, and then looks whether
+// all of them are there.
+func (c *Client) checkPlatforms(ctx context.Context, repository string, required []string, all []leaf) error {
+	wanted := map[string]descriptor{}
+	for _, text := range required {
+		platform, err := parsePlatform(text)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(all, func(l leaf) bool { return l.platform == platform })
+		if i < 0 {
+			return missing(platform, platformsOf(all))
+		}
+		wanted[platform] = all[i].child
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for platform, child := range wanted {
+		group.Go(func() error { return c.checkChild(ctx, repository, platform, child, maxDepth) })
+	}
+	return group.Wait()
 }
 
 // describeSingle reads the platform of an image that is no index from its
@@ -263,7 +270,7 @@ func (c *Client) describeSingle(ctx context.Context, q Query, d *document, found
 // ErrNotFound where the registry said so. It sends a HEAD, and a GET where the
 // registry will not answer one.
 func (c *Client) Exists(ctx context.Context, ref image.Reference) error {
-	ctx = c.begin(ctx)
+	ctx = c.begin(ctx, 0)
 	if err := image.CheckRepository(ref.Repository); err != nil {
 		return fmt.Errorf("look for %s: %w", ref, err)
 	}
@@ -282,13 +289,23 @@ func (c *Client) exists(ctx context.Context, repository, digest string) error {
 	if err != nil && !errors.Is(err, ErrDenied) {
 		return err
 	}
-	if err == nil && a.status == http.StatusOK && a.header.Get("Docker-Content-Digest") == digest {
+	if err == nil && a.status == http.StatusOK && headProves(a.header, digest) {
 		return nil
 	}
 	// A HEAD has no body to explain a refusal, storage behind a redirect may answer
-	// it with 403 or 405, and without the header it proves nothing.
+	// it with 403 or 405, and some registries know no HEAD at all.
 	_, err = c.fetchExact(ctx, repository, digest)
 	return err
+}
+
+// headProves takes the digest in the header for an answer; without that header, at
+// least the content type of a manifest, which a login page has not.
+func headProves(header http.Header, digest string) bool {
+	if announced := header.Get("Docker-Content-Digest"); announced != "" {
+		return announced == digest
+	}
+	kind, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
+	return isIndexType(kind) || isManifestType(kind)
 }
 
 // fetchExact asks the registry itself, not the memory.
@@ -300,12 +317,15 @@ func (c *Client) fetchExact(ctx context.Context, repository, digest string) (*do
 	return d, err
 }
 
+// commitID is a tag without a digit that does not move all the same.
+var commitID = regexp.MustCompile(`^[a-f]{7,64}$`)
+
 // mutableTag warns of tags that are made to move. Several registries (Quay, and
 // those with retention rules) delete a digest once no tag points to it.
 func mutableTag(tag string) []string {
 	moving := []string{"latest", "main", "master", "trunk", "head", "dev", "develop", "development", "edge", "nightly", "stable", "canary", "beta", "alpha", "test", "staging", "prod", "production", "release", "current", "rolling", "snapshot"}
 	name := strings.ToLower(tag)
-	if tag == "" || (!slices.Contains(moving, name) && strings.ContainsFunc(tag, unicode.IsDigit)) {
+	if tag == "" || (!slices.Contains(moving, name) && (strings.ContainsFunc(tag, unicode.IsDigit) || commitID.MatchString(tag))) {
 		return nil
 	}
 	return []string{fmt.Sprintf("the tag %q looks made to move; when it does, some registries delete the digest that is pinned: give each build a tag of its own", tag)}

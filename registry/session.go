@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -10,7 +11,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
 )
 
 // session is what is known of one registry: its scheme, its challenge, the
@@ -50,7 +54,7 @@ func (s *session) get(ctx context.Context, method, repository, path string, limi
 			return nil, err
 		}
 		target := s.scheme + "://" + s.host + "/v2/" + repository + path
-		a, err := s.send(ctx, method, target, grant.header, limit)
+		a, err := s.sendOn(ctx, method, target, grant.header, limit)
 		if err != nil {
 			return nil, s.unreachable(err)
 		}
@@ -110,7 +114,7 @@ func (s *session) ping(ctx context.Context) error {
 		s.scheme = "http"
 	}
 	a, err := s.send(ctx, http.MethodGet, s.scheme+"://"+s.host+"/v2/", "", maxBody)
-	if err != nil && s.scheme == "https" && isLoopback(s.host) && !untrusted(err) && ctx.Err() == nil {
+	if err != nil && s.scheme == "https" && isLoopback(s.host) && !untrusted(err) && !errors.Is(err, syscall.ECONNREFUSED) && ctx.Err() == nil {
 		s.scheme = "http"
 		a, err = s.send(ctx, http.MethodGet, "http://"+s.host+"/v2/", "", maxBody)
 	}
@@ -122,12 +126,30 @@ func (s *session) ping(ctx context.Context) error {
 		s.challenge = readChallenge(a.header)
 	case a.status >= 500:
 		return s.judge("/v2/", a)
-	case isHTML(a.header):
+	case isHTML(a.header) && a.header.Get("Docker-Distribution-API-Version") == "":
 		return &problem{kind: ErrUnavailable, text: fmt.Sprintf("%s answers /v2/ with a web page (%d, from %s)", s.host, a.status, a.url.Host), fix: "check the host: this is no registry, or a login page stands before it"}
 	}
 	// Any other status says little: some registries serve no /v2/ at all, and the
 	// manifest's own answer decides.
 	return nil
+}
+
+// sendOn sends, and where that led to another registry which wants a token first,
+// gets one from there as nobody: our credential is not for it.
+func (s *session) sendOn(ctx context.Context, method, target, authorization string, limit int64) (*answer, error) {
+	a, err := s.send(ctx, method, target, authorization, limit)
+	if err != nil || a.status != http.StatusUnauthorized || a.url.Host == s.host {
+		return a, err
+	}
+	wants := readChallenge(a.header)
+	if wants.scheme != "bearer" {
+		return a, nil
+	}
+	g, _, err := s.token(ctx, wants, wants.scope, authn.AuthConfig{})
+	if err != nil || g == nil {
+		return a, err
+	}
+	return s.send(ctx, method, a.url.String(), g.header, limit)
 }
 
 // isHTML: what a login page or a web server answers.
@@ -141,9 +163,21 @@ func (c *Client) plainHTTP(host string) bool {
 	return slices.ContainsFunc(c.options.PlainHTTP, func(named string) bool { return strings.EqualFold(named, host) })
 }
 
-// send makes one request and reads the answer. The authorization goes to the
+// send makes one request and reads the answer, again where it broke off. The authorization goes to the
 // registry's own scheme, host and port and nowhere else, wherever it redirects.
 func (s *session) send(ctx context.Context, method, target, authorization string, limit int64) (*answer, error) {
+	for attempt := 0; ; attempt++ {
+		a, err := s.sendOnce(ctx, method, target, authorization, limit)
+		if !errors.Is(err, errBrokeOff) || attempt+1 >= networkAttempts || ctx.Err() != nil {
+			return a, err
+		}
+	}
+}
+
+// errBrokeOff: the headers came, the body did not.
+var errBrokeOff = errors.New("the answer broke off")
+
+func (s *session) sendOnce(ctx context.Context, method, target, authorization string, limit int64) (*answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, target, nil)
@@ -169,7 +203,7 @@ func (s *session) send(ctx context.Context, method, target, authorization string
 func readAnswer(resp *http.Response, limit int64) (*answer, error) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	if err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err)
+		return nil, fmt.Errorf("%w: %w", errBrokeOff, err)
 	}
 	a := &answer{status: resp.StatusCode, header: resp.Header, body: body, url: resp.Request.URL}
 	if int64(len(body)) > limit {
@@ -217,7 +251,7 @@ func (s *session) checkRedirect(req *http.Request, via []*http.Request) error {
 }
 
 // mayVisit refuses address literals inside this network unless they are the
-// registry's own, or the registry itself is inside.
+// registry's own; from loopback to loopback is fine.
 func (s *session) mayVisit(u *url.URL) bool {
 	if !isInside(u.Host) || hostname(u.Host) == hostname(s.host) {
 		return true

@@ -24,12 +24,13 @@ func (e *realmRefused) Error() string { return e.text }
 
 // token asks the token server that the registry names, as the distribution
 // project's token specification says: GET with the password, or POST with an
-// identity token. A refusal (401, 403) is returned as the answer.
+// identity token. A refusal (4xx) is returned as the answer.
 func (s *session) token(ctx context.Context, wants challenge, scope string, credential authn.AuthConfig) (*grant, *answer, error) {
 	realm, err := url.Parse(wants.realm)
 	if err != nil || realm.Host == "" {
 		return nil, nil, &problem{kind: ErrUnavailable, text: fmt.Sprintf("%s names a token server that is no URL", s.host)}
 	}
+	realm.User = nil
 	if err := s.checkRealm(realm, credential); err != nil {
 		return nil, nil, err
 	}
@@ -48,7 +49,7 @@ func (s *session) token(ctx context.Context, wants challenge, scope string, cred
 	switch {
 	case err != nil:
 		return nil, nil, s.unreachable(err)
-	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden || a.status == http.StatusBadRequest:
+	case a.status >= 400 && a.status < 500:
 		return nil, a, nil
 	case a.status != http.StatusOK:
 		return nil, nil, &problem{kind: ErrUnavailable, text: fmt.Sprintf("the token server %s of %s answered %s", realm.Host, s.host, s.redact(a))}

@@ -1,0 +1,220 @@
+package promote
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"tagboat/overlay"
+	"tagboat/record"
+	"tagboat/scm"
+)
+
+// attempt is one pass from reading to proposing. scm.ErrMoved asks for another.
+func (r *run) attempt(ctx context.Context, res *Result) error {
+	r.progress(fmt.Sprintf("reading %s of %s", r.id.Path, r.repo.About().Name))
+	s, err := r.read(ctx)
+	if err != nil {
+		return err
+	}
+	res.BaseBranch = s.base.Branch
+	if res.Images, err = r.images(digests(s.entries)); err != nil {
+		return err
+	}
+	for _, img := range res.Images {
+		res.Warnings = append(res.Warnings, img.Warnings...)
+	}
+	res.Warnings = append(res.Warnings, r.builtElsewhere(res.Images)...)
+	sets, err := r.wanted(ctx, s.entries, res.Images)
+	if err != nil {
+		return r.about(s, err)
+	}
+	edited, err := overlay.Edit(s.files, sets)
+	if err != nil {
+		return r.about(s, err)
+	}
+	res.Changes = edited.Changes
+	h, err := r.examine(ctx, s)
+	if err != nil {
+		return err
+	}
+	if len(edited.Files) == 0 {
+		return r.settled(ctx, s, h, sets, res)
+	}
+	return r.decide(ctx, s, h, sets, res)
+}
+
+// builtElsewhere warns where a tag alone was given and the image says that it was
+// built from another commit than this job's: two jobs may push one tag.
+func (r *run) builtElsewhere(resolved []Resolved) []string {
+	var out []string
+	for i, img := range resolved {
+		built, job := img.Facts.Revision, r.q.Job.Revision
+		if r.q.Images[i].Digest == "" && built != "" && job != "" && built != job {
+			out = append(out, fmt.Sprintf("%s says that it was built from commit %s, but this job runs for %s: give the digest that the build printed", img.Reference, short(oneLine(built)), short(job)))
+		}
+	}
+	return out
+}
+
+// settled ends a run whose images the base already pins. An open pull request that
+// has nothing left to say is closed as superseded.
+func (r *run) settled(ctx context.Context, s *state, h *head, sets []overlay.Set, res *Result) error {
+	res.Outcome = UpToDate
+	res.Reason = fmt.Sprintf("%s already runs this on %s", r.id.Environment, s.base.Branch)
+	pr := s.open()
+	if pr == nil || !h.exists {
+		return nil
+	}
+	res.PullRequest = pr
+	if !h.ours() {
+		res.Warnings = append(res.Warnings, fmt.Sprintf("%s has commits of %s and was left alone", r.name(*pr), h.foreign))
+		return nil
+	}
+	why, err := r.superseded(ctx, s, h, sets, res)
+	if err != nil || why == "" {
+		return err
+	}
+	res.Reason += "; " + r.name(*pr) + " is superseded: " + why
+	if r.q.DryRun {
+		return nil
+	}
+	closed := *pr
+	closed.Body = record.ReplaceMarker(pr.Body, record.Marker{App: r.id.App, Environment: r.id.Environment, Content: record.Content(h.trailers.Edits), Superseded: true})
+	if err := r.repo.Close(ctx, closed, "Superseded: "+why); err != nil {
+		return err
+	}
+	closed.State = scm.Closed
+	res.PullRequest = &closed
+	return nil
+}
+
+// superseded says why an open pull request has nothing left to do; "" where it has.
+func (r *run) superseded(ctx context.Context, s *state, h *head, sets []overlay.Set, res *Result) (string, error) {
+	edited, err := overlay.Edit(s.files, setsFor(s.entries, r.id.Path, h.trailers.Edits))
+	if err != nil {
+		return "", r.about(s, err)
+	}
+	if len(edited.Files) == 0 {
+		return fmt.Sprintf("branch %s already has all of it", s.base.Branch), nil
+	}
+	var rest []record.Edit
+	for _, c := range edited.Changes {
+		if !slices.ContainsFunc(sets, func(set overlay.Set) bool { return set.Entry.Name == c.Entry }) {
+			return "", nil // it moves other entries too
+		}
+		rest = append(rest, record.Edit{File: c.File, Entry: c.Entry, Image: c.To})
+	}
+	for _, set := range sets {
+		have := presentFor(rest, set)
+		if have == nil {
+			continue
+		}
+		old, err := r.Registry.Facts(ctx, have.Image)
+		if err != nil {
+			return "", nil
+		}
+		if which, _ := r.compare(ctx, factsOf(res.Images, set.To.Digest), old); which != newer {
+			return "", nil
+		}
+	}
+	return fmt.Sprintf("branch %s runs something newer", s.base.Branch), nil
+}
+
+// decide goes down the table of DESIGN §4 for a base that has not what is wanted.
+func (r *run) decide(ctx context.Context, s *state, h *head, sets []overlay.Set, res *Result) error {
+	pr := s.open()
+	res.PullRequest = pr
+	if reason := r.outdated(ctx, sets, res.Images, pinned(s.entries), "pinned on "+s.base.Branch); reason != "" {
+		res.Outcome, res.Reason = Outdated, reason
+		return nil
+	}
+	if !h.ours() && !r.q.Force {
+		return r.foreign(s, h, pr)
+	}
+	proposed := r.live(s, h, pr)
+	if reason := r.outdated(ctx, sets, res.Images, proposed, "proposed on "+r.id.Branch); reason != "" {
+		res.Outcome, res.Reason = Outdated, reason
+		return nil
+	}
+	if pr == nil && !r.q.Again {
+		if said, reason := r.declined(s, sets); said != nil {
+			res.Outcome, res.Reason, res.PullRequest = Declined, reason, said
+			return nil
+		}
+	}
+	return r.publish(ctx, s, h, union(s, r.id.Path, sets, proposed), proposed, res)
+}
+
+// live is what the head branch proposes: its edits count where a pull request for
+// them is open, or where a run died before it opened one. A branch left behind by
+// a closed or merged pull request proposes nothing.
+func (r *run) live(s *state, h *head, pr *scm.PullRequest) []record.Edit {
+	if !h.exists || !h.ours() {
+		return nil
+	}
+	left := func(p scm.PullRequest) bool { return p.HeadCommit == s.head.Commit.SHA }
+	if pr == nil && slices.ContainsFunc(s.prs, left) {
+		return nil
+	}
+	return h.trailers.Edits
+}
+
+func (r *run) foreign(s *state, h *head, pr *scm.PullRequest) error {
+	what := "branch " + s.head.Branch
+	if pr != nil {
+		what += ", " + r.name(*pr)
+	}
+	return fmt.Errorf("%w: %s, has commits of %s: merge it, or delete the branch, or give them up with --force", ErrForeign, what, h.foreign)
+}
+
+// declined finds a person's no to what is wanted: a pull request for the same
+// digests that was closed unmerged, or the newest merged one whose change is no
+// longer in the base. Pull requests are newest first.
+func (r *run) declined(s *state, sets []overlay.Set) (*scm.PullRequest, string) {
+	merged := false
+	for i, pr := range s.prs {
+		newest := pr.State == scm.Merged && !merged
+		merged = merged || newest
+		if pr.State == scm.Merged && !newest || !saidNoTo(s.said[pr.Number], sets) {
+			continue
+		}
+		if pr.State == scm.Merged {
+			return &s.prs[i], fmt.Sprintf("%s was merged and its change was taken back on %s: propose it again with --again", r.name(pr), s.base.Branch)
+		}
+		return &s.prs[i], fmt.Sprintf("%s for this digest was closed without merging: propose it again with --again", r.name(pr))
+	}
+	return nil, ""
+}
+
+// saidNoTo says whether a closed pull request was about all that is wanted.
+func saidNoTo(t record.Trailers, sets []overlay.Set) bool {
+	for _, set := range sets {
+		have := presentFor(t.Edits, set)
+		if have == nil || have.Image.Digest != set.To.Digest {
+			return false
+		}
+	}
+	return true
+}
+
+// union adds to this run's sets the edits that the head branch already proposes
+// for other entries.
+func union(s *state, dir string, sets []overlay.Set, proposed []record.Edit) []overlay.Set {
+	all := slices.Clone(sets)
+	for _, set := range setsFor(s.entries, dir, proposed) {
+		if !slices.ContainsFunc(sets, func(own overlay.Set) bool { return own.Entry.Name == set.Entry.Name }) {
+			all = append(all, set)
+		}
+	}
+	return all
+}
+
+// name is a pull request in its forge's words: "pull request #12".
+func (r *run) name(pr scm.PullRequest) string {
+	about := r.repo.About()
+	if pr.Number == 0 {
+		return "branch " + pr.Head
+	}
+	return fmt.Sprintf("%s %s%d", about.PullRequestWord, about.PullRequestMark, pr.Number)
+}

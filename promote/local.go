@@ -1,0 +1,72 @@
+package promote
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"tagboat/overlay"
+)
+
+// Edit is the first half of a promotion, on any tree of files: resolve, find, edit
+// and prove. It writes nothing; what would be written is in the second answer.
+func (p *Promoter) Edit(ctx context.Context, fsys fs.FS, q Request) (Result, overlay.Edited, error) {
+	q.Repository = "." // a working tree needs no name
+	id, err := identify(q)
+	if err != nil {
+		return Result{Outcome: Failed}, overlay.Edited{}, err
+	}
+	res := Result{App: id.App, Environment: id.Environment, Outcome: Failed}
+	r := &run{Promoter: p, q: q, id: id}
+	entries, err := overlay.Entries(fsys, id.Path)
+	if err != nil {
+		return res, overlay.Edited{}, err
+	}
+	if res.Images, err = p.resolve(ctx, q)(digests(entries)); err != nil {
+		return res, overlay.Edited{}, err
+	}
+	for _, img := range res.Images {
+		res.Warnings = append(res.Warnings, img.Warnings...)
+	}
+	sets, err := r.wanted(ctx, entries, res.Images)
+	if err != nil {
+		return res, overlay.Edited{}, err
+	}
+	edited, err := overlay.Edit(fsys, sets)
+	if err != nil {
+		return res, overlay.Edited{}, err
+	}
+	res.Changes, res.Warnings = edited.Changes, append(res.Warnings, edited.Warnings...)
+	if len(edited.Files) == 0 {
+		res.Outcome = UpToDate
+		return res, edited, nil
+	}
+	if err := r.prove(ctx, fsys, edited, &res); err != nil {
+		return res, overlay.Edited{}, err
+	}
+	res.Outcome, res.Diff = Planned, Diff(edited)
+	return res, edited, nil
+}
+
+// prove builds the overlay before and after, unless it is no environment's own.
+func (r *run) prove(ctx context.Context, fsys fs.FS, edited overlay.Edited, res *Result) error {
+	shared, err := overlay.Shared(fsys, r.id.Path)
+	if err != nil {
+		return err
+	}
+	if len(shared) > 0 {
+		return fmt.Errorf("%w: %s is also built by %s: set the image in the overlay of the one environment instead", overlay.ErrShared, r.id.Path, strings.Join(shared, ", "))
+	}
+	if r.q.Prove != overlay.ProveOff {
+		r.progress("building before and after")
+	}
+	if res.Proof, err = overlay.Prove(ctx, fsys, []string{r.id.Path}, edited, r.q.Prove); err != nil {
+		return err
+	}
+	res.Warnings = append(res.Warnings, res.Proof.Warnings...)
+	if res.Proof.Status == overlay.Skipped {
+		res.Warnings = append(res.Warnings, "not proven: "+res.Proof.Reason)
+	}
+	return nil
+}

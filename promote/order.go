@@ -1,0 +1,135 @@
+package promote
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"tagboat/image"
+	"tagboat/overlay"
+	"tagboat/record"
+	"tagboat/registry"
+)
+
+// age is what can be said of the order of two images.
+type age int
+
+const (
+	unknown age = iota
+	older       // the asked image is older
+	newer
+)
+
+// outdated says in one sentence why an image of this run is older than what is
+// already pinned or proposed for its entry; "" where none is, or nothing is known.
+func (r *run) outdated(ctx context.Context, sets []overlay.Set, resolved []Resolved, present []record.Edit, where string) string {
+	if r.q.AllowOlder {
+		return ""
+	}
+	reasons := make([]string, len(sets))
+	var wait sync.WaitGroup
+	for i, set := range sets {
+		have := presentFor(present, set)
+		if have == nil || have.Image.Digest == "" || have.Image.Digest == set.To.Digest {
+			continue
+		}
+		wait.Go(func() {
+			facts := factsOf(resolved, set.To.Digest)
+			old, err := r.Registry.Facts(ctx, have.Image)
+			if err != nil {
+				return // what is no longer there tells nothing
+			}
+			if which, why := r.compare(ctx, facts, old); which == older {
+				reasons[i] = fmt.Sprintf("%s is older than %s, which is %s for entry %s (%s)", set.To, have.Image, where, set.Entry.Name, why)
+			}
+		})
+	}
+	wait.Wait()
+	return strings.Join(slices.DeleteFunc(reasons, func(s string) bool { return s == "" }), "; ")
+}
+
+func presentFor(present []record.Edit, set overlay.Set) *record.Edit {
+	for i, e := range present {
+		if e.Entry == set.Entry.Name && (set.Entry.File == "" || e.File == set.Entry.File) {
+			return &present[i]
+		}
+	}
+	return nil
+}
+
+func factsOf(resolved []Resolved, digest string) registry.Facts {
+	for _, r := range resolved {
+		if r.Reference.Digest == digest {
+			return r.Facts
+		}
+	}
+	return registry.Facts{}
+}
+
+// compare orders two images by their source revisions where both claim the same
+// source and it can be read, else by when they were created where both tell.
+func (r *run) compare(ctx context.Context, asked, present registry.Facts) (age, string) {
+	if which, why := r.ancestry(ctx, asked, present); which != unknown {
+		return which, why
+	}
+	switch {
+	case asked.Created.IsZero() || present.Created.IsZero() || asked.Created.Equal(present.Created):
+		return unknown, ""
+	case asked.Created.Before(present.Created):
+		return older, fmt.Sprintf("created %s, the other %s", asked.Created.UTC().Format("2006-01-02 15:04"), present.Created.UTC().Format("2006-01-02 15:04"))
+	}
+	return newer, ""
+}
+
+// ancestry asks the source repository. The source is the image author's claim, so
+// only the config repository's own forge is asked: a token goes nowhere else.
+func (r *run) ancestry(ctx context.Context, asked, present registry.Facts) (age, string) {
+	if asked.Source == "" || asked.Source != present.Source || asked.Revision == "" || present.Revision == "" || asked.Revision == present.Revision {
+		return unknown, ""
+	}
+	u, err := url.Parse(asked.Source)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.Host == "" || u.Host != r.repo.About().Host {
+		return unknown, ""
+	}
+	base, err := url.Parse(r.repo.About().URL)
+	if err != nil || base.Scheme != u.Scheme {
+		return unknown, ""
+	}
+	source, err := r.Open(ctx, asked.Source)
+	if err != nil {
+		return unknown, ""
+	}
+	changes, err := source.Changes(ctx, present.Revision, asked.Revision)
+	switch {
+	case err != nil:
+		return unknown, ""
+	case changes.MergeBase == asked.Revision:
+		return older, fmt.Sprintf("commit %s comes before %s", short(asked.Revision), short(present.Revision))
+	case changes.MergeBase == present.Revision:
+		return newer, ""
+	}
+	return unknown, ""
+}
+
+// pinned lists what entries run at the base, as edits.
+func pinned(entries []overlay.Entry) []record.Edit {
+	var out []record.Edit
+	for _, e := range entries {
+		out = append(out, record.Edit{File: e.File, Entry: e.Name, Image: e.Runs()})
+	}
+	return out
+}
+
+// digests lists the digests that the base pins.
+func digests(entries []overlay.Entry) []string {
+	var out []string
+	for _, e := range entries {
+		if image.CheckDigest(e.Digest) == nil {
+			out = append(out, e.Digest)
+		}
+	}
+	return out
+}

@@ -1,0 +1,165 @@
+package promote
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+
+	"golang.org/x/sync/errgroup"
+
+	"tagboat/overlay"
+	"tagboat/record"
+	"tagboat/scm"
+)
+
+// run is one promotion over its attempts.
+type run struct {
+	*Promoter
+	q      Request
+	id     identity
+	repo   scm.Repository
+	images images
+}
+
+// state is what one attempt has read: the base branch, the head branch, their
+// pull requests, and the target's entries.
+type state struct {
+	base    scm.Tip
+	files   fs.FS // at the base tip
+	entries []overlay.Entry
+	prs     []scm.PullRequest
+	said    map[int]record.Trailers // of closed pull requests, by number
+
+	head    *scm.Tip // nil: no such branch
+	changes scm.Changes
+}
+
+// open is the open pull request, or nil.
+func (s *state) open() *scm.PullRequest {
+	for i := range s.prs {
+		if s.prs[i].State == scm.Open {
+			return &s.prs[i]
+		}
+	}
+	return nil
+}
+
+// read asks the forge in two rounds when the base branch is named: the branches
+// and pull requests side by side, then the files at the base tip, the head's
+// changes and what closed pull requests were about.
+func (r *run) read(ctx context.Context) (*state, error) {
+	s := &state{said: map[int]record.Trailers{}}
+	if err := r.readBranches(ctx, s); err != nil {
+		return nil, err
+	}
+	s.files = r.repo.Files(ctx, s.base.Commit.SHA)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		s.entries, err = overlay.Entries(s.files, r.id.Path)
+		return r.about(s, err)
+	})
+	if s.head != nil {
+		group.Go(func() (err error) {
+			s.changes, err = r.repo.Changes(ctx, s.base.Commit.SHA, s.head.Commit.SHA)
+			return err
+		})
+	}
+	said := make([]record.Trailers, len(s.prs))
+	asked := worthAsking(s.prs)
+	for _, i := range asked {
+		group.Go(func() (err error) {
+			said[i], err = r.trailersAt(ctx, s.prs[i].HeadCommit)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	for _, i := range asked {
+		s.said[s.prs[i].Number] = said[i]
+	}
+	return s, nil
+}
+
+func (r *run) readBranches(ctx context.Context, s *state) error {
+	group, gctx := errgroup.WithContext(ctx)
+	listPullRequests := func(ctx context.Context, base string) (err error) {
+		s.prs, err = r.repo.PullRequests(ctx, r.id.Branch, base)
+		return err
+	}
+	group.Go(func() (err error) {
+		s.base, err = r.repo.Tip(gctx, r.q.Base)
+		return err
+	})
+	group.Go(func() error {
+		tip, err := r.repo.Tip(gctx, r.id.Branch)
+		if notThere(err) {
+			return nil // the base's own Tip says whether the repository is there
+		}
+		s.head = &tip
+		return err
+	})
+	if r.q.Base != "" {
+		group.Go(func() error { return listPullRequests(gctx, r.q.Base) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	if r.q.Base == "" {
+		return listPullRequests(ctx, s.base.Branch)
+	}
+	return nil
+}
+
+// about adds the repository and branch to an error of a package that only knows files.
+func (r *run) about(s *state, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s, branch %s: %w", r.repo.About().Name, s.base.Branch, err)
+}
+
+// closedAsked bounds how many pull requests that a person closed are looked into.
+const closedAsked = 10
+
+// worthAsking lists the closed pull requests whose digest may bind this run: the
+// newest merged one (it may have been taken back), and the newest that a person
+// closed unmerged. What Tagboat itself closed says so in its marker.
+func worthAsking(prs []scm.PullRequest) []int {
+	var out []int
+	merged := false
+	for i, pr := range prs {
+		marker, _ := record.ParseMarker(pr.Body)
+		switch {
+		case pr.State == scm.Merged && !merged:
+			merged = true
+			out = append(out, i)
+		case pr.State == scm.Closed && !marker.Superseded && len(out) < closedAsked:
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// trailersAt reads what a pull request was about from its head commit. A commit
+// that is gone, or a person's, says nothing.
+func (r *run) trailersAt(ctx context.Context, sha string) (record.Trailers, error) {
+	if sha == "" {
+		return record.Trailers{}, nil
+	}
+	for commit, err := range r.repo.Log(ctx, sha, "") {
+		if notThere(err) {
+			break
+		}
+		if err != nil {
+			return record.Trailers{}, err
+		}
+		if t, ok := record.ParseTrailers(commit.Message); ok {
+			return t, nil
+		}
+		if len(commit.Parents) < 2 {
+			break // only merges of the base stand on top of a promotion's own commit
+		}
+	}
+	return record.Trailers{}, nil
+}

@@ -1,0 +1,118 @@
+package promote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"tagboat/image"
+	"tagboat/overlay"
+	"tagboat/registry"
+)
+
+// images gives the resolved images of a run. pinned is what git holds for them;
+// it saves a counted GET on Docker Hub. The registry is asked once in a run.
+type images func(pinned []string) ([]Resolved, error)
+
+// resolve starts to ask the registry at once, while the forge is read. Only an
+// image on Docker Hub waits for what git pins.
+func (p *Promoter) resolve(ctx context.Context, q Request) images {
+	var once sync.Once
+	var resolved []Resolved
+	var err error
+	ask := func(pinned []string) {
+		once.Do(func() { resolved, err = p.ask(ctx, q, pinned) })
+	}
+	wait := false
+	for _, ref := range q.Images {
+		wait = wait || image.DockerHub(ref.Repository)
+	}
+	if !wait {
+		go ask(nil)
+	}
+	return func(pinned []string) ([]Resolved, error) {
+		ask(pinned)
+		return resolved, err
+	}
+}
+
+func (p *Promoter) ask(ctx context.Context, q Request, pinned []string) ([]Resolved, error) {
+	queries := make([]registry.Query, len(q.Images))
+	for i, ref := range q.Images {
+		queries[i] = registry.Query{Reference: ref, Platforms: q.Platforms, Pinned: pinned, AllowMoved: q.AllowMoved, Wait: q.Wait}
+	}
+	found, errs := p.Registry.ResolveAll(ctx, queries)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	resolved := make([]Resolved, len(found))
+	var group errgroup.Group
+	for i, f := range found {
+		resolved[i].Image = f
+		p.progress(fmt.Sprintf("resolved %s", f.Reference))
+		group.Go(func() error {
+			// Facts are for the reviewer: their absence never fails a promotion.
+			resolved[i].Facts, _ = p.Registry.Facts(ctx, f.Reference)
+			return nil
+		})
+	}
+	_ = group.Wait() // no function of the group fails
+	return resolved, nil
+}
+
+// wanted says which entries shall run what: one set per entry that is meant.
+func (r *run) wanted(ctx context.Context, entries []overlay.Entry, resolved []Resolved) ([]overlay.Set, error) {
+	var sets []overlay.Set
+	owner := map[string]image.Reference{}
+	for _, img := range resolved {
+		picked, err := overlay.Pick(entries, overlay.Want{Repository: img.Reference.Repository, Name: r.q.Entry, Add: r.q.Add})
+		if err != nil {
+			return nil, err
+		}
+		for _, entry := range picked {
+			if entry.Line == 0 {
+				entry.Dir = r.id.Path
+			}
+			if other, taken := owner[entry.Name]; taken {
+				return nil, fmt.Errorf("%w: entry %s is meant by two images, %s and %s", ErrMisused, entry.Name, other, img.Reference)
+			}
+			owner[entry.Name] = img.Reference
+			set, err := r.set(ctx, entry, img.Reference)
+			if err != nil {
+				return nil, err
+			}
+			sets = append(sets, set)
+		}
+	}
+	return sets, nil
+}
+
+// set decides from which repository an entry shall run the image. An entry that
+// runs from a mirror keeps it, and the mirror must hold the same digest.
+func (r *run) set(ctx context.Context, entry overlay.Entry, ref image.Reference) (overlay.Set, error) {
+	set := overlay.Set{Entry: entry, To: ref, Pin: r.q.Pin}
+	runs := entry.Runs().Repository
+	if entry.Line == 0 || image.SameRepository(runs, ref.Repository) {
+		if entry.Line != 0 {
+			set.To.Repository = runs
+		}
+		return set, nil
+	}
+	if r.q.Rename {
+		set.Rename = true
+		return set, nil
+	}
+	set.To.Repository = runs
+	if image.CheckRepository(runs) != nil {
+		return set, fmt.Errorf("%w: entry %s in %s (line %d) runs %q, which is no repository that a registry could be asked for: add --rename to write newName: %s",
+			ErrMisused, entry.Name, entry.File, entry.Line, runs, ref.Repository)
+	}
+	if err := r.Registry.Exists(ctx, set.To); err != nil {
+		return set, fmt.Errorf("entry %s in %s runs from %s, not from %s, and the digest must exist there (copy the image, or write the new repository with --rename): %w",
+			entry.Name, entry.File, runs, ref.Repository, err)
+	}
+	return set, nil
+}

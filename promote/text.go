@@ -1,0 +1,358 @@
+package promote
+
+import (
+	"embed"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"text/template"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"tagboat/image"
+	"tagboat/overlay"
+	"tagboat/record"
+	"tagboat/registry"
+)
+
+//go:embed body.md.tmpl
+var templates embed.FS
+
+// text is what a promotion says in git and on the forge.
+type text struct {
+	message string // of the commit, trailers included
+	title   string
+	body    string
+}
+
+// titleLimit keeps titles within what forges take (GitLab: 255 characters).
+const titleLimit = 200
+
+// trailers are those of this run for a set of edits.
+func (r *run) trailers(edits []record.Edit) record.Trailers {
+	return record.Trailers{
+		App: r.id.App, Environment: r.id.Environment, Paths: []string{r.id.Path}, Edits: edits,
+		Revision: oneLine(r.q.Job.Revision), Requester: oneLine(r.q.Job.Actor),
+	}
+}
+
+// text writes it all from the change records. done is what the commit is made of;
+// a body that would be too long for the forge tells fewer rows.
+func (r *run) text(s *state, changes []overlay.Change, done []record.Edit, renewed bool, res *Result) (text, error) {
+	t := text{title: r.title(changes)}
+	t.message = r.message(t.title, changes, done)
+	var err error
+	limit := r.repo.About().BodyLimit
+	for rows := len(changes); ; rows /= 2 {
+		t.body, err = r.body(s, changes, rows, done, renewed, res)
+		if err != nil || limit == 0 || utf8.RuneCountInString(t.body) <= limit || rows == 0 {
+			return t, err
+		}
+	}
+}
+
+// title is "Promote todo-api to staging: v1 → v2".
+func (r *run) title(changes []overlay.Change) string {
+	title := fmt.Sprintf("Promote %s to %s: ", r.id.App, r.id.Environment)
+	first := changes[0]
+	same := !slices.ContainsFunc(changes, func(c overlay.Change) bool { return c.To.Tag != first.To.Tag || c.To.Digest != first.To.Digest })
+	switch {
+	case !same:
+		title += fmt.Sprintf("%d images", len(changes))
+	case first.From.Tag != "" && first.To.Tag != "" && first.From.Tag != first.To.Tag:
+		title += first.From.Tag + " → " + first.To.Tag
+	case first.To.Tag != "" && first.From.Tag != first.To.Tag:
+		title += first.To.Tag
+	default:
+		title += strings.TrimPrefix(first.To.Tag+" "+shortDigest(first.To.Digest), " ")
+	}
+	return cut(title, titleLimit)
+}
+
+func (r *run) message(title string, changes []overlay.Change, done []record.Edit) string {
+	var b strings.Builder
+	b.WriteString(title + "\n\n")
+	for _, c := range changes {
+		fmt.Fprintf(&b, "%s: %s -> %s\n", oneLine(c.Entry), pin(c.From), pin(c.To))
+	}
+	b.WriteString("\n" + r.trailers(done).String())
+	return b.String()
+}
+
+// view is what the body's template sees. Everything that comes from outside is
+// already made safe: see Code.
+type view struct {
+	App, Environment, Base, Path string
+	Rows                         []row
+	More                         int // rows that had no room
+	Checks                       []check
+	Claims                       []claim
+	Warnings                     []string
+	Renewed, Several             bool
+	Word, Undo, Files, By        string
+	Marker                       string
+}
+
+type row struct{ Entry, Repository, From, To, FromDigest, ToDigest string }
+type check struct{ Name, Evidence string }
+type claim struct{ Image, Says string }
+
+func (r *run) body(s *state, changes []overlay.Change, rows int, done []record.Edit, renewed bool, res *Result) (string, error) {
+	v := view{
+		App: Code(r.id.App), Environment: Code(r.id.Environment), Base: Code(s.base.Branch), Path: Code(r.id.Path),
+		More: len(changes) - rows, Several: len(changes) > 1, Renewed: renewed, Word: r.repo.About().PullRequestWord,
+		Checks: r.checks(res), Undo: r.undo(changes), By: r.requester(), Files: lines(changes),
+		Marker: record.Marker{App: r.id.App, Environment: r.id.Environment, Content: record.Content(done)}.String(),
+	}
+	for _, c := range changes[:rows] {
+		v.Rows = append(v.Rows, rowOf(c))
+	}
+	for _, img := range res.Images[:min(len(res.Images), max(rows, 1))] {
+		if says := claims(img.Facts); says != "" {
+			v.Claims = append(v.Claims, claim{Code(lastElement(img.Reference.Repository)), says})
+		}
+	}
+	for _, w := range res.Warnings[:min(len(res.Warnings), 20)] {
+		v.Warnings = append(v.Warnings, Code(w))
+	}
+	t, err := template.New("body.md.tmpl").ParseFS(templates, "body.md.tmpl")
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	if err := t.Execute(&b, v); err != nil {
+		return "", err
+	}
+	return b.String(), nil
+}
+
+func rowOf(c overlay.Change) row {
+	w := row{
+		Entry: Code(c.Entry), Repository: Code(c.To.Repository),
+		To: tagOrDigest(c.To), ToDigest: Code(c.To.Digest), From: "(new entry)",
+	}
+	if !c.Added {
+		w.From = tagOrDigest(c.From)
+		w.FromDigest = "not pinned"
+		if c.From.Digest != "" {
+			w.FromDigest = Code(c.From.Digest)
+		}
+	}
+	return w
+}
+
+// tagOrDigest is what a person reads first: the tag with the digest's beginning.
+func tagOrDigest(ref image.Reference) string {
+	var words []string
+	if ref.Tag != "" {
+		words = append(words, "**"+Code(ref.Tag)+"**")
+	}
+	if ref.Digest != "" {
+		words = append(words, Code(shortDigest(ref.Digest)))
+	}
+	if len(words) == 0 {
+		return "(no tag)"
+	}
+	return strings.Join(words, " ")
+}
+
+func (r *run) checks(res *Result) []check {
+	var out []check
+	switch p := res.Proof; p.Status {
+	case overlay.Proven:
+		out = append(out, check{"Proof", fmt.Sprintf("✅ built before and after with kustomize: %s, nothing else", changedPlaces(p.Changed))})
+	case overlay.Skipped:
+		out = append(out, check{"Proof", "⚠️ not built: " + Code(p.Reason)})
+	default:
+		out = append(out, check{"Proof", "⚠️ switched off"})
+	}
+	out = append(out, check{"Registry", fmt.Sprintf("✅ %s", existence(res.Images))})
+	if names := platforms(res.Images); names != "" {
+		out = append(out, check{"Platforms", names})
+	}
+	return out
+}
+
+func changedPlaces(changed []overlay.Rendered) string {
+	var names []string
+	for _, c := range changed[:min(len(changed), 5)] {
+		name := c.Object
+		if c.Container != "" {
+			name += " container " + c.Container
+		}
+		names = append(names, Code(name))
+	}
+	if more := len(changed) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ") + " changes"
+}
+
+func existence(images []Resolved) string {
+	if len(images) == 1 {
+		return Code(images[0].Reference.Repository) + " holds the digest"
+	}
+	return fmt.Sprintf("all %d digests are there", len(images))
+}
+
+// platforms tells the platforms of the images; those that were asked for were seen
+// to be pullable.
+func platforms(images []Resolved) string {
+	var all, checked []string
+	for _, img := range images {
+		all = append(all, img.Platforms...)
+		checked = append(checked, img.Checked...)
+	}
+	slices.Sort(all)
+	slices.Sort(checked)
+	all, checked = slices.Compact(all), slices.Compact(checked)
+	if len(all) == 0 {
+		return ""
+	}
+	s := Code(strings.Join(all, ", "))
+	if len(checked) > 0 {
+		s += " (required and there: " + Code(strings.Join(checked, ", ")) + ")"
+	}
+	return s
+}
+
+// claims is what the image says of itself, as its author's claim.
+func claims(f registry.Facts) string {
+	var words []string
+	if f.Revision != "" {
+		words = append(words, "commit "+Code(cut(f.Revision, 64)))
+	}
+	if f.Source != "" {
+		words = append(words, "from "+Code(cut(f.Source, 200)))
+	}
+	if f.Version != "" {
+		words = append(words, "version "+Code(cut(f.Version, 64)))
+	}
+	if !f.Created.IsZero() {
+		words = append(words, "created "+f.Created.UTC().Format(time.RFC3339))
+	}
+	return strings.Join(words, ", ")
+}
+
+func (r *run) requester() string {
+	by := "a run outside CI"
+	if r.q.Job.Actor != "" {
+		by = Code(r.q.Job.Actor)
+	}
+	if link := webURL(r.q.Job.RunURL); link != "" {
+		by += " in [this run](" + link + ")"
+	}
+	return by
+}
+
+// undo is the command that proposes what ran before.
+func (r *run) undo(changes []overlay.Change) string {
+	var refs []string
+	for _, c := range changes {
+		if c.From.Digest == "" || image.CheckRepository(c.From.Repository) != nil {
+			return ""
+		}
+		refs = append(refs, c.From.String())
+	}
+	if len(refs) > 3 {
+		return ""
+	}
+	return fmt.Sprintf("tagboat promote --repo %s --path %s --to %s --app %s --allow-older --again %s",
+		shellWord(r.repo.About().Name), shellWord(r.id.Path), r.id.Environment, r.id.App, strings.Join(refs, " "))
+}
+
+func lines(changes []overlay.Change) string {
+	var names []string
+	for _, c := range changes[:min(len(changes), 5)] {
+		names = append(names, Code(fmt.Sprintf("%s:%d", c.File, c.Line)))
+	}
+	if more := len(changes) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Code makes a Markdown code span of any text, so that nothing in it is a link, a
+// mention, HTML or a table cell's end. Line breaks and invisible characters go.
+func Code(s string) string {
+	s = strings.ReplaceAll(oneLine(s), "|", "\\|")
+	if s == "" {
+		return ""
+	}
+	longest, n := 0, 0
+	for _, c := range s {
+		if n++; c != '`' {
+			n = 0
+		}
+		longest = max(longest, n)
+	}
+	fence := strings.Repeat("`", longest+1)
+	if longest > 0 {
+		return fence + " " + s + " " + fence
+	}
+	return fence + s + fence
+}
+
+// oneLine drops what could break a line or hide in it, and brings an HTML comment
+// apart, so that a marker of Tagboat's cannot come from outside.
+func oneLine(s string) string {
+	s = strings.Map(func(c rune) rune {
+		switch {
+		case c == '\n' || c == '\r' || c == '\t':
+			return ' '
+		case !unicode.IsPrint(c):
+			return -1
+		}
+		return c
+	}, strings.ToValidUTF8(s, ""))
+	return strings.TrimSpace(strings.ReplaceAll(strings.ReplaceAll(s, "<!--", "<! --"), "-->", "-- >"))
+}
+
+// webURL passes an http(s) address that can stand in a Markdown link, else "".
+func webURL(s string) string {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || strings.ContainsAny(s, " ()<>\\\"'`\n\r") {
+		return ""
+	}
+	return s
+}
+
+// shellWord quotes a word for a POSIX shell where it needs it.
+func shellWord(s string) string {
+	if s != "" && !strings.ContainsFunc(s, func(c rune) bool {
+		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("/._-:@+", c))
+	}) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// cut shortens to at most n characters.
+func cut(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(s)[:n-1]) + "…"
+}
+
+func lastElement(repository string) string { return repository[strings.LastIndex(repository, "/")+1:] }
+
+func shortDigest(digest string) string {
+	algorithm, hex, found := strings.Cut(digest, ":")
+	if !found {
+		return digest
+	}
+	return algorithm + ":" + hex[:min(len(hex), 12)]
+}
+
+func pin(ref image.Reference) string {
+	switch {
+	case ref.Tag == "" && ref.Digest == "":
+		return "(none)"
+	case ref.Digest == "":
+		return ref.Tag
+	}
+	return ref.Tag + "@" + ref.Digest
+}

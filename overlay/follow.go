@@ -135,10 +135,7 @@ func wants(trees []*inputs) []want {
 	for _, t := range trees {
 		for _, r := range t.level {
 			w := want{path: r.path, guess: guessFile}
-			switch {
-			case r.role == roleTarget:
-				w.guess = sureDirectory
-			case r.role == roleComponent, r.role != roleData && path.Ext(r.path) == "":
+			if r.role == roleTarget || r.role == roleComponent || r.role != roleData && path.Ext(r.path) == "" {
 				w.guess = guessDirectory
 			}
 			if !seen[w] {

@@ -32,6 +32,7 @@ type source struct {
 	found  map[string]found
 	listed map[string][]fs.DirEntry // directories
 	bytes  int
+	local  bool
 }
 
 // found is what stands at a path.
@@ -59,7 +60,7 @@ func newSource(fsys fs.FS) *source {
 func (s *source) with(files map[string][]byte) *source {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	top := &source{fsys: s.fsys, found: maps.Clone(s.found), listed: maps.Clone(s.listed), bytes: s.bytes}
+	top := &source{fsys: s.fsys, found: maps.Clone(s.found), listed: maps.Clone(s.listed), bytes: s.bytes, local: s.local}
 	for name, content := range files {
 		top.found[name] = found{kind: isFile, content: content}
 	}
@@ -105,7 +106,6 @@ type guess int
 const (
 	guessFile guess = iota
 	guessDirectory
-	sureDirectory // a target: what find has read of it is not asked for again
 )
 
 // read reads all paths at the same time. A guess that was right costs one round.
@@ -131,34 +131,30 @@ func (s *source) look(w want) error {
 	if kind, known := s.inListing(w.path); known {
 		return s.settle(w.path, kind)
 	}
-	var kind foundKind
-	var lookErr, readErr error
-	var content []byte
-	var both sync.WaitGroup
-	if w.guess == guessFile {
-		both.Go(func() { content, readErr = fs.ReadFile(s.fsys, w.path) })
-	} else {
-		both.Go(func() { readErr = s.directory(w.path) })
-	}
-	if w.guess != sureDirectory {
-		both.Go(func() { kind, lookErr = s.lstat(w.path) })
-	}
-	both.Wait()
-	if w.guess == sureDirectory {
-		if readErr == nil {
-			return nil
+	if !s.isLocal() {
+		if err := s.try(w); err == nil || errors.As(err, new(skip)) {
+			return err
 		}
-		kind, lookErr = s.lstat(w.path)
 	}
-	switch {
-	case lookErr != nil:
-		return lookErr
-	case kind == isFile && w.guess == guessFile && readErr == nil:
-		return s.put(w.path, found{kind: isFile, content: content})
-	case kind == isFile && w.guess == guessFile, kind == isDirectory && w.guess != guessFile && readErr != nil:
-		return fmt.Errorf("read %s: %w", w.path, readErr)
+	kind, err := s.lstat(w.path)
+	if err != nil {
+		return err
 	}
 	return s.settle(w.path, kind)
+}
+
+// try reads a path as what it is guessed to be. Its error means nothing: a
+// directory has been read as a file, say. It asks not for the path's type, which
+// on a forge costs the listing of the directory above, however large.
+func (s *source) try(w want) error {
+	if w.guess != guessFile {
+		return s.directory(w.path)
+	}
+	content, err := fs.ReadFile(s.fsys, w.path)
+	if err != nil {
+		return err
+	}
+	return s.put(w.path, found{kind: isFile, content: content})
 }
 
 // settle records what stands at a path, and reads what is not read yet.
@@ -177,7 +173,19 @@ func (s *source) settle(name string, kind foundKind) error {
 }
 
 // lstat says what stands at a path; isMissing only where the file system says so.
+// On a local disk a path that leads through a symbolic link is one: kustomize
+// would go on from where it points to.
 func (s *source) lstat(name string) (foundKind, error) {
+	if s.isLocal() {
+		for i := range name {
+			if name[i] != '/' {
+				continue
+			}
+			if info, err := fs.Lstat(s.fsys, name[:i]); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+				return isSymlink, nil
+			}
+		}
+	}
 	info, err := fs.Lstat(s.fsys, name)
 	switch {
 	case err == nil:
@@ -186,6 +194,24 @@ func (s *source) lstat(name string) (foundKind, error) {
 		return isMissing, nil
 	}
 	return isMissing, fmt.Errorf("look up %s: %w", name, err)
+}
+
+// isLocal says whether the file system is the operating system's, in which links
+// are followed and a look-up costs nothing. It is known once a directory is listed.
+func (s *source) isLocal() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.local
+}
+
+// fromDisk says whether a listing comes from the operating system: only there a
+// file has a Sys.
+func fromDisk(entries []fs.DirEntry) bool {
+	if len(entries) == 0 {
+		return false
+	}
+	info, err := entries[0].Info()
+	return err == nil && info.Sys() != nil
 }
 
 // inListing says what stands at a path whose directory has been listed.
@@ -235,7 +261,7 @@ func (s *source) directory(dir string) error {
 		return fmt.Errorf("list %s: %w", dir, err)
 	}
 	s.mu.Lock()
-	s.listed[dir] = entries
+	s.listed[dir], s.local = entries, s.local || fromDisk(entries)
 	s.mu.Unlock()
 	for _, base := range konfig.RecognizedKustomizationFileNames() {
 		name := path.Join(dir, base)

@@ -130,7 +130,7 @@ func (b *proveBuild) judge(ctx context.Context, changes []Change) error {
 	case errAfter != nil:
 		return fmt.Errorf("%w: it was built before the edit, and no longer is: %s", ErrUnwanted, b.redact(errAfter))
 	default:
-		return b.compare(changes)
+		return b.compare(ctx, changes)
 	}
 	return nil
 }
@@ -141,20 +141,24 @@ func notForAuto(err error) bool {
 }
 
 // compare demands that every difference is a wanted one.
-func (b *proveBuild) compare(changes []Change) error {
+func (b *proveBuild) compare(ctx context.Context, changes []Change) error {
+	unclear := map[int]bool{}
 	for _, d := range compare(b.before, b.after) {
-		i, runs := wanted(d, changes)
-		if i < 0 {
+		by, runs := wanted(d, changes)
+		if len(by) == 0 {
 			return fmt.Errorf("%w: %s", ErrUnwanted, unwantedBecause(d, changes))
 		}
-		b.seen[i] = b.seen[i] || runs
+		for _, i := range by {
+			b.seen[i] = b.seen[i] || runs && len(by) == 1
+			unclear[i] = unclear[i] || runs && len(by) > 1
+		}
 		b.changed = append(b.changed, Rendered{Dir: b.dir, Object: d.object, Field: d.field, Container: d.container, From: d.old, To: d.new})
-		if repository := repositoryOf(d.new); runs && repository != changes[i].To.Repository && strings.Contains(d.new, "@") && repository != d.new {
+		if repository := repositoryOf(d.new); strings.Contains(d.new, "@") && repository != changes[by[0]].To.Repository {
 			b.warnings = append(b.warnings, fmt.Sprintf("%s: %s %s runs from %s: a later transformer writes another repository, which must hold the same digest", b.dir, d.object, d.field, repository))
 		}
 	}
 	b.warnings = append(b.warnings, b.alsoMatched(changes)...)
-	return nil
+	return b.attribute(ctx, changes, unclear)
 }
 
 // repaired says what a build runs that the edit made possible.

@@ -24,8 +24,8 @@ type placement struct {
 func (p placement) String() string { return fmt.Sprintf("%s (%s %s)", p.value, p.object, p.field) }
 
 // rewrittenField matches the fields that kustomize rewrites in any kind of object
-// (api v0.21.2, filters/imagetag/legacy.go).
-var rewrittenField = regexp.MustCompile(`(^|\.)(containers|initContainers)\[[0-9]+\]\.image$`)
+// (api v0.21.2, filters/imagetag/legacy.go and internal/konfig).
+var rewrittenField = regexp.MustCompile(`(^|\.)(containers|initContainers)\[[0-9]+\]\.image$|^spec\.((jobTemplate\.spec\.)?template\.spec\.)?volumes\[[0-9]+\]\.image\.reference$`)
 
 // placed lists the scalars of a build, except Secrets', in its order.
 func placed(m resmap.ResMap) []placement {
@@ -61,6 +61,10 @@ func scalars(n *yaml.Node, field string, each func(field, value string)) {
 // the likely cause.
 func (b *proveBuild) noEffect(c Change) error {
 	all := placed(b.after)
+	declared := b.new.declaredImages()
+	for i, p := range all {
+		all[i].rewritten = p.rewritten || slices.Contains(declared, plainField(p.field))
+	}
 	hints := b.hints(c, all)
 	var runs []string
 	for _, p := range all {
@@ -84,6 +88,7 @@ func (b *proveBuild) hints(c Change, all []placement) []string {
 			continue
 		}
 		switch {
+		case !p.rewritten && !p.likeImage():
 		case !p.rewritten:
 			out = append(out, fmt.Sprintf("%s stands in a field that kustomize does not rewrite: declare it in a file under configurations: as images: [{kind: %s, path: %s}]", p, p.kind, fieldSpec(p.field)))
 		case p.value == c.To.String():
@@ -101,6 +106,13 @@ func (b *proveBuild) hints(c Change, all []placement) []string {
 		out = append(out, "nothing in the build is named so")
 	}
 	return slices.Compact(out)
+}
+
+// likeImage tells an image in a field that kustomize does not rewrite from an
+// object's or a label's name, which may be the same as an entry's.
+func (p placement) likeImage() bool {
+	named := strings.Contains(strings.ToLower(lastElement(fieldSpec(p.field))), "image")
+	return !strings.HasPrefix(p.field, "metadata.") && (named || strings.ContainsAny(p.value, ":/"))
 }
 
 // renamedBefore finds a base or component that gives the image another name, by
@@ -172,6 +184,9 @@ func fieldSpec(field string) string {
 }
 
 var indexes = regexp.MustCompile(`\[[0-9]+\]`)
+
+// plainField is a field without indexes, as two spellings of it compare.
+func plainField(field string) string { return strings.ReplaceAll(fieldSpec(field), "[]", "") }
 
 // shorten joins what is listed, up to a dozen.
 func shorten(items []string) string {

@@ -46,6 +46,28 @@ func pathOrText(add func(field, path, text string), field, value string) {
 	}
 }
 
+// declaredImages lists the fields that the tree's configurations add to those
+// that kustomize rewrites.
+func (t *inputs) declaredImages() []string {
+	var out []string
+	for dir, k := range t.dirs {
+		for _, name := range k.content.Configurations {
+			var config struct {
+				Images []struct {
+					Path string `yaml:"path"`
+				} `yaml:"images"`
+			}
+			if yaml.Unmarshal(t.files[pathIn(dir, name)], &config) != nil {
+				continue // kustomize has read it
+			}
+			for _, f := range config.Images {
+				out = append(out, strings.ReplaceAll(f.Path, "[]", ""))
+			}
+		}
+	}
+	return out
+}
+
 func pathIn(dir, name string) string { return path.Join(dir, name) }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

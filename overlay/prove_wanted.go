@@ -8,33 +8,37 @@ import (
 	"tagboat/image"
 )
 
-// wanted says which change a difference comes from (-1: none), and whether it is
+// wanted lists the changes that a difference may come from, and says whether it is
 // what runs: a reference or digest, not a mere copy of the tag.
 //
 // A wanted difference is a scalar that becomes the change's reference, or its tag
 // or digest where replacements copied those; and before it was the same
 // repository's. A name that matches another repository as a regular expression
 // makes an unwanted difference.
-func wanted(d difference, changes []Change) (change int, runs bool) {
+func wanted(d difference, changes []Change) (by []int, runs bool) {
 	if d.what != "" || d.secret {
-		return -1, false
+		return nil, false
 	}
 	for i, c := range changes {
-		switch {
-		case d.new == c.To.String() || d.new == pinned(c.To):
-			old := repositoryOf(d.old)
-			if old == c.To.Repository || old == c.From.Repository || old == c.Entry {
-				return i, true
-			}
-		case c.To.Digest != "" && d.new == c.To.Digest && (d.old == c.From.Digest || c.From.Digest == ""):
-			return i, image.CheckDigest(d.old) == nil
-		case c.To.Tag != "" && d.new == c.To.Tag && d.old == c.From.Tag && c.From.Tag != "":
-			return i, false
-		case renamedLater(d, c):
-			return i, true
+		is, itRuns := wantedBy(d, c)
+		if is {
+			by, runs = append(by, i), runs || itRuns
 		}
 	}
-	return -1, false
+	return by, runs
+}
+
+func wantedBy(d difference, c Change) (is, runs bool) {
+	switch {
+	case d.new == c.To.String() || d.new == pinned(c.To):
+		old := repositoryOf(d.old)
+		return old == c.To.Repository || old == c.From.Repository || old == c.Entry, true
+	case c.To.Digest != "" && d.new == c.To.Digest:
+		return d.old == c.From.Digest || c.From.Digest == "", image.CheckDigest(d.old) == nil
+	case c.To.Tag != "" && d.new == c.To.Tag:
+		return d.old == c.From.Tag && c.From.Tag != "", false
+	}
+	return renamedLater(d, c), true
 }
 
 // renamedLater says whether a difference is the change under a repository that a

@@ -19,12 +19,16 @@ import (
 )
 
 // Files is the tree at a commit SHA. The files API cannot tell a symlink from a
-// file, so a file's directory is read beside it, once.
+// file, nor what is not there from a directory, so a file's directory is read
+// beside it, once, and has the last word.
 func (r *Repository) Files(ctx context.Context, commit string) fs.FS {
 	return scm.NewFiles(ctx, scm.FileSource{
 		Blind: true,
 		ReadFile: func(ctx context.Context, path string) ([]byte, fs.FileMode, error) {
 			content, executable, err := r.file(ctx, commit, path)
+			if errors.Is(err, fs.ErrNotExist) {
+				err = errNoFile
+			}
 			if executable {
 				return content, 0o755, err
 			}
@@ -38,6 +42,10 @@ func (r *Repository) Files(ctx context.Context, commit string) fs.FS {
 		},
 	})
 }
+
+// errNoFile is what the files API says of what is no file. It is seen only where
+// the directory lists one all the same.
+var errNoFile = errors.New("GitLab lists this file but does not give it")
 
 // tree lists a directory ("" is the root) at a commit, all pages. A directory
 // that is not there is fs.ErrNotExist.

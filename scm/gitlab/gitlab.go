@@ -19,6 +19,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	gl "github.com/xanzy/go-gitlab"
@@ -65,6 +66,7 @@ type Repository struct {
 	api       *gl.Client
 	sleep     func(context.Context, time.Duration) error
 	read      blobs
+	listed    sync.Map // merge requests by number as PullRequests saw them; an update takes its own out
 }
 
 var _ scm.Repository = (*Repository)(nil)

@@ -40,6 +40,7 @@ func (r *Repository) PullRequests(ctx context.Context, head, base string) ([]scm
 	var all []scm.PullRequest
 	for _, m := range byNumber {
 		all = append(all, r.pullRequest(m))
+		r.listed.Store(m.IID, m)
 	}
 	slices.SortFunc(all, func(a, b scm.PullRequest) int { return cmp.Compare(b.Number, a.Number) })
 	return all, nil

@@ -88,7 +88,7 @@ func (r *Repository) update(ctx context.Context, p scm.Proposal, known *gl.Merge
 	what := fmt.Sprintf("update merge request !%d", p.Number)
 	if known == nil {
 		var e *refusal
-		if known, e = r.get(ctx, p.Number); e != nil {
+		if known, e = r.current(ctx, p.Number); e != nil {
 			return nil, r.fail(what, e)
 		}
 	}
@@ -106,7 +106,19 @@ func (r *Repository) update(ctx context.Context, p scm.Proposal, known *gl.Merge
 	if e := r.explain(resp, err); e != nil {
 		return nil, r.fail(what, e)
 	}
+	if state(m) != scm.Open {
+		return nil, r.fail(what, &refusal{kind: scm.ErrMoved, text: "it is " + m.State})
+	}
 	return m, nil
+}
+
+// current is a merge request as PullRequests saw it, once, to save a round; else
+// as it is now.
+func (r *Repository) current(ctx context.Context, number int) (*gl.MergeRequest, *refusal) {
+	if m, ok := r.listed.LoadAndDelete(number); ok {
+		return m.(*gl.MergeRequest), nil
+	}
+	return r.get(ctx, number)
 }
 
 func (r *Repository) get(ctx context.Context, number int) (*gl.MergeRequest, *refusal) {

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"path"
 	"slices"
@@ -20,16 +19,23 @@ func (s *Server) getProject(*request) answer {
 }
 
 func (s *Server) getBranch(q *request) answer {
-	sha, ok := s.Store.Branch(q.args[0])
-	if !ok {
+	if _, ok := s.Store.Branch(q.args[0]); !ok {
 		return say(404, "404 Branch Not Found")
 	}
-	c, _ := s.Store.Commit(sha)
-	return answer{status: 200, body: map[string]any{
-		"name": q.args[0], "commit": s.commitShape(c), "merged": false, "protected": s.Store.Protected(q.args[0]),
-		"developers_can_push": false, "developers_can_merge": false, "can_push": !s.Store.Protected(q.args[0]),
-		"default": q.args[0] == s.Store.DefaultBranch(), "web_url": s.web() + "/-/tree/" + q.args[0],
-	}}
+	return answer{status: 200, body: s.branchShape(q.args[0])}
+}
+
+// listBranches knows of search what is asked of it: ^start.
+func (s *Server) listBranches(q *request) answer {
+	start, anchored := strings.CutPrefix(q.query.Get("search"), "^")
+	list := []map[string]any{}
+	for _, name := range s.Store.Branches() {
+		if strings.HasPrefix(name, start) || !anchored && strings.Contains(name, start) {
+			list = append(list, s.branchShape(name))
+		}
+	}
+	part, h := page(q, list)
+	return answer{status: 200, body: part, header: h}
 }
 
 func (s *Server) deleteBranch(q *request) answer {
@@ -184,10 +190,7 @@ func (s *Server) compare(q *request) answer {
 	if err != nil {
 		return say(500, err.Error())
 	}
-	diffs, commits := []map[string]any{}, []map[string]any{}
-	for _, p := range changed[:min(len(changed), 1000)] {
-		diffs = append(diffs, s.diffShape(start, to.SHA, p))
-	}
+	diffs, commits := s.diffs(start, to.SHA, changed[:min(len(changed), 1000)]), []map[string]any{}
 	for _, c := range slices.Backward(between) { // oldest first
 		commits = append(commits, s.commitShape(c))
 	}
@@ -201,17 +204,35 @@ func (s *Server) compare(q *request) answer {
 	}}
 }
 
-func (s *Server) diffShape(from, to, p string) map[string]any {
-	mode := func(sha string) any {
-		e, err := s.Store.Entry(sha, p)
-		if errors.Is(err, fs.ErrNotExist) {
-			return "0"
+// diffs are the changes of paths; a deleted and a new file of the same content
+// are one rename.
+func (s *Server) diffs(from, to string, paths []string) []map[string]any {
+	gone := map[string]string{} // blob to path
+	for _, p := range paths {
+		if a, b := s.entry(from, p), s.entry(to, p); a.Mode != "0" && b.Mode == "0" {
+			gone[a.SHA] = p
 		}
-		return e.Mode
 	}
-	a, b := mode(from), mode(to)
-	return map[string]any{"old_path": p, "new_path": p, "a_mode": a, "b_mode": b, "diff": "",
-		"new_file": a == "0", "renamed_file": false, "deleted_file": b == "0"}
+	list, renamed := []map[string]any{}, map[string]bool{}
+	for _, p := range paths {
+		a, b, old := s.entry(from, p), s.entry(to, p), p
+		if was, ok := gone[b.SHA]; ok && a.Mode == "0" {
+			a, old = s.entry(from, was), was
+			renamed[was] = true
+		}
+		list = append(list, map[string]any{"old_path": old, "new_path": p, "a_mode": a.Mode, "b_mode": b.Mode, "diff": "",
+			"new_file": a.Mode == "0", "renamed_file": old != p, "deleted_file": b.Mode == "0"})
+	}
+	return slices.DeleteFunc(list, func(d map[string]any) bool { return d["deleted_file"] == true && renamed[d["new_path"].(string)] })
+}
+
+// entry is a file at a commit; what is not there has mode 0.
+func (s *Server) entry(sha, path string) scmtest.TreeEntry {
+	e, err := s.Store.Entry(sha, path)
+	if err != nil {
+		return scmtest.TreeEntry{Mode: "0"}
+	}
+	return e
 }
 
 func (s *Server) mergeBase(q *request) answer {

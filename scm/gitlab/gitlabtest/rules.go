@@ -27,6 +27,7 @@ func rules() []rule {
 	return []rule{
 		{op: "getProject", method: "GET", path: "projects/:id", serve: (*Server).getProject},
 		{op: "getBranch", method: "GET", path: repo + "branches/:branch", serve: (*Server).getBranch},
+		{op: "listBranches", method: "GET", path: repo + "branches", serve: (*Server).listBranches, query: append([]string{"search:string", "regex:string"}, paging...)},
 		{op: "deleteBranch", method: "DELETE", path: repo + "branches/:branch", serve: (*Server).deleteBranch},
 		{op: "listTree", method: "GET", path: repo + "tree", serve: (*Server).listTree,
 			query: append([]string{"ref:string", "path:string", "recursive:bool", "pagination:legacy|keyset|none", "page_token:string"}, paging...)},

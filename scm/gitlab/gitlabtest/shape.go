@@ -27,6 +27,17 @@ func (s *Server) projectShape() map[string]any {
 	}
 }
 
+func (s *Server) branchShape(name string) map[string]any {
+	sha, _ := s.Store.Branch(name)
+	c, _ := s.Store.Commit(sha)
+	protected := s.Store.Protected(name)
+	return map[string]any{
+		"name": name, "commit": s.commitShape(c), "merged": false, "protected": protected,
+		"developers_can_push": false, "developers_can_merge": false, "can_push": !protected,
+		"default": name == s.Store.DefaultBranch(), "web_url": s.web() + "/-/tree/" + name,
+	}
+}
+
 func (s *Server) commitShape(c scmtest.CommitInfo) map[string]any {
 	title, _, _ := strings.Cut(c.Message, "\n")
 	parents := c.Parents

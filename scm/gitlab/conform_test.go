@@ -1,0 +1,24 @@
+package gitlab_test
+
+import (
+	"testing"
+
+	"tagboat/scm/gitlab"
+	"tagboat/scm/gitlab/gitlabtest"
+	"tagboat/scm/scmtest"
+)
+
+func TestConform(t *testing.T) {
+	scmtest.Conform(t, func(t *testing.T) scmtest.Harness {
+		w := start(t, func(s *gitlabtest.Server, _ *gitlab.Options) {
+			s.Users["eve"] = 13
+		})
+		return scmtest.Harness{
+			Repo: w.repo, Person: w.store, Reviewer: "mei", Ghost: "ghost",
+			Can: scmtest.Can{
+				PullRequests: true, Protection: true, Forks: true, Draft: true, AutoMerge: true,
+				Labels: true, Reviewers: true, UpdatesPR: true,
+			},
+		}
+	})
+}

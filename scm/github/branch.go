@@ -102,6 +102,9 @@ func (r *Repository) rememberTree(commit, tree string) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if len(r.trees) >= keptListings {
+		clear(r.trees)
+	}
 	r.trees[commit] = tree
 }
 

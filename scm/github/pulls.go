@@ -36,7 +36,7 @@ func (r *Repository) pulls(ctx context.Context, head, base string) ([]*github.Pu
 	if err := g.Wait(); err != nil {
 		return nil, r.fault("list pull requests of "+head, err)
 	}
-	all := append(open, closed...)
+	all := append(closed, open...)
 	slices.SortStableFunc(all, func(a, b *github.PullRequest) int { return b.GetNumber() - a.GetNumber() })
 	// One that was closed between the two calls is in both lists: the closed one counts.
 	return slices.CompactFunc(all, func(a, b *github.PullRequest) bool { return a.GetNumber() == b.GetNumber() }), nil
@@ -180,7 +180,7 @@ func (r *Repository) notOpened(doing string, p scm.Proposal, a answer) error {
 		hint = "turn on \"Allow GitHub Actions to create and approve pull requests\" (Settings, Actions, General, of the repository or its organisation), or use an App's token; the branch is pushed, a person can open it: " + compare
 	case a.has(http.StatusUnprocessableEntity, "No commits between"):
 		hint = "the branch has nothing that its base has not: read both again"
-	case a.has(http.StatusUnprocessableEntity, "draft"):
+	case p.Draft && a.has(http.StatusUnprocessableEntity, "draft"):
 		hint = "this repository's plan has no draft pull requests: leave the draft option away"
 	case a.status == http.StatusForbidden && !a.limited():
 		hint = "the branch is pushed, a person can open it: " + compare

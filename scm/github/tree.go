@@ -34,6 +34,9 @@ type listing struct {
 	err     error
 }
 
+// keptListings bounds what a process that runs for long remembers.
+const keptListings = 4096
+
 // list gives a directory at a commit, in one call the first time. Failures are
 // forgotten, except that the directory is not there.
 func (r *Repository) list(ctx context.Context, commit, dir string) ([]entry, error) {
@@ -42,6 +45,9 @@ func (r *Repository) list(ctx context.Context, commit, dir string) ([]entry, err
 		r.mu.Lock()
 		l, running := r.dirs[key]
 		if !running {
+			if len(r.dirs) >= keptListings {
+				clear(r.dirs)
+			}
 			l = &listing{done: make(chan struct{})}
 			r.dirs[key] = l
 		}
@@ -273,7 +279,7 @@ func (r *Repository) differences(ctx context.Context, a, b string) ([]string, er
 		if err != nil {
 			return nil, err
 		}
-		for name := range names(olds, news) {
+		for name := range union(olds, news) {
 			o, n := olds[name], news[name]
 			p := path.Join(dir, name)
 			if o.sha == n.sha && o.mode == n.mode {
@@ -291,27 +297,27 @@ func (r *Repository) differences(ctx context.Context, a, b string) ([]string, er
 	return out, nil
 }
 
+// both lists a directory at two commits; where it is none, there is nothing.
 func (r *Repository) both(ctx context.Context, a, b, dir string) (olds, news map[string]entry, err error) {
 	g, gctx := errgroup.WithContext(ctx)
-	read := func(commit string, into *map[string]entry) {
-		g.Go(func() error {
-			entries, err := r.list(gctx, commit, dir)
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-			*into = map[string]entry{}
-			for _, e := range entries {
-				(*into)[e.name] = e
-			}
-			return nil
-		})
-	}
-	read(a, &olds)
-	read(b, &news)
+	g.Go(func() (err error) { olds, err = r.byName(gctx, a, dir); return err })
+	g.Go(func() (err error) { news, err = r.byName(gctx, b, dir); return err })
 	return olds, news, g.Wait()
 }
 
-func names(a, b map[string]entry) map[string]bool {
+func (r *Repository) byName(ctx context.Context, commit, dir string) (map[string]entry, error) {
+	entries, err := r.list(ctx, commit, dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	out := make(map[string]entry, len(entries))
+	for _, e := range entries {
+		out[e.name] = e
+	}
+	return out, nil
+}
+
+func union(a, b map[string]entry) map[string]bool {
 	out := map[string]bool{}
 	for n := range a {
 		out[n] = true

@@ -6,10 +6,13 @@ package githubtest
 
 import (
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -39,6 +42,9 @@ type Options struct {
 	Teams             []string // slugs that can be asked for a review
 
 	App *FakeApp // serves the App endpoints
+
+	Delay time.Duration // every answer takes so long; Rounds needs it
+	TLS   bool          // serve https with a certificate of its own, see CAFile
 }
 
 // Answer is what a knob makes the server say.
@@ -100,9 +106,23 @@ func New(t testing.TB, store *scmtest.Store, opts Options) *Server {
 		t.Fatal(err)
 	}
 	s := &Server{Store: store, opts: opts, t: t, spec: spec, faults: map[string][]fault{}, tokens: map[string]string{opts.Token: opts.Login}}
-	s.http = httptest.NewServer(s)
+	if opts.TLS {
+		s.http = httptest.NewTLSServer(s)
+	} else {
+		s.http = httptest.NewServer(s)
+	}
 	t.Cleanup(s.http.Close)
 	return s
+}
+
+// CAFile writes the certificate of a TLS fake to a file.
+func (s *Server) CAFile() string {
+	file := filepath.Join(s.t.TempDir(), "ca.pem")
+	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
+	if err := os.WriteFile(file, block, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	return file
 }
 
 // URL is the REST address, as the driver's BaseURL.
@@ -167,6 +187,34 @@ func (s *Server) Calls() []Call {
 	return slices.Clone(s.calls)
 }
 
+// Rounds is the length of the longest chain of Calls of which each began after
+// the one before had ended. It takes Options.Delay for calls that are made at the
+// same time to overlap.
+func (s *Server) Rounds() int {
+	calls := s.Calls()
+	depth := make([]int, len(calls))
+	longest := 0
+	for i, c := range calls {
+		depth[i] = 1
+		for j, before := range calls[:i] {
+			if before.End < c.Start {
+				depth[i] = max(depth[i], depth[j]+1)
+			}
+		}
+		longest = max(longest, depth[i])
+	}
+	return longest
+}
+
+// Operations are the names of all operations that the fake serves.
+func (s *Server) Operations() []string {
+	var ops []string
+	for _, r := range s.spec.routes {
+		ops = append(ops, r.op)
+	}
+	return append(ops, "GraphQL updateRefs", "GraphQL enablePullRequestAutoMerge", "GraphQL disablePullRequestAutoMerge")
+}
+
 // Reset forgets the calls.
 func (s *Server) Reset() { s.mu.Lock(); s.calls = nil; s.mu.Unlock() }
 
@@ -199,6 +247,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	rec := httptest.NewRecorder()
 	call := s.start(req, body)
+	time.Sleep(s.opts.Delay)
 	op := s.serve(rec, req, body)
 	s.end(call, op, rec.Code)
 	for k, v := range rec.Header() {

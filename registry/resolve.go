@@ -196,11 +196,12 @@ func (c *Client) describe(ctx context.Context, q Query, d *document, found *Imag
 		return c.describeSingle(ctx, q, d, found)
 	}
 	walk := &walk{client: c, repository: repository}
-	all, err := walk.leaves(ctx, d, maxDepth)
-	if errors.Is(err, ErrNotFound) && len(q.Platforms) == 0 {
-		found.Warnings = append(found.Warnings, "a part of the image's index is not in the registry: "+err.Error())
-	} else if err != nil {
-		return err
+	all, lost := walk.leaves(ctx, d, maxDepth)
+	if lost != nil && !errors.Is(lost, ErrNotFound) {
+		return lost
+	}
+	if lost != nil {
+		found.Warnings = append(found.Warnings, "a part of the image's index is not in the registry: "+lost.Error())
 	}
 	found.Platforms = platformsOf(all)
 	for _, child := range d.Manifests {
@@ -209,6 +210,9 @@ func (c *Client) describe(ctx context.Context, q Query, d *document, found *Imag
 		}
 	}
 	if err := c.checkPlatforms(ctx, repository, q.Platforms, all); err != nil {
+		if lost != nil {
+			return fmt.Errorf("%w (a part of the index is lost: %w)", err, lost)
+		}
 		return err
 	}
 	found.Checked = slices.Clone(q.Platforms)

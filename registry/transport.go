@@ -91,17 +91,20 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		limit = &call{deadline: t.now()}
 	}
 	for attempt := 0; ; attempt++ {
-		if err := t.pass(ctx, host, req.URL.Host, limit); err != nil {
+		if err := t.enter(ctx, host, req.URL.Host, limit); err != nil {
 			return nil, err
 		}
-		resp, err := t.once(req, host)
+		resp, err := t.once(req)
 		wait, again := t.verdict(resp, err, attempt)
+		if again && resp != nil && resp.StatusCode == http.StatusTooManyRequests {
+			host.close(t.now().Add(wait)) // before the slot is free
+		}
+		host.leave()
 		if !again || ctx.Err() != nil {
 			return resp, err
 		}
 		late := t.now().Add(wait).After(limit.deadline)
 		if resp != nil && resp.StatusCode == http.StatusTooManyRequests {
-			host.close(t.now().Add(wait))
 			if late {
 				drain(resp)
 				return nil, &rateLimited{req.URL.Host, wait, limit.budget, resp.Header.Get("RateLimit-Remaining")}
@@ -129,6 +132,25 @@ func (t *transport) host(name string) *hostState {
 	}
 	return h
 }
+
+// enter takes a slot when the host's gate is open; it may have closed while others
+// held the slots.
+func (t *transport) enter(ctx context.Context, host *hostState, name string, limit *call) error {
+	for {
+		if err := t.pass(ctx, host, name, limit); err != nil {
+			return err
+		}
+		if err := take(ctx, host.slots); err != nil {
+			return err
+		}
+		if !host.opens().After(t.now()) {
+			return nil
+		}
+		host.leave()
+	}
+}
+
+func (h *hostState) leave() { release(h.slots) }
 
 // pass waits until the host's gate is open.
 func (t *transport) pass(ctx context.Context, host *hostState, name string, limit *call) error {
@@ -160,14 +182,8 @@ func (h *hostState) close(until time.Time) {
 	}
 }
 
-// once sends one request, when the host has a free slot.
-func (t *transport) once(req *http.Request, host *hostState) (*http.Response, error) {
-	select {
-	case host.slots <- struct{}{}:
-		defer func() { <-host.slots }()
-	case <-req.Context().Done():
-		return nil, context.Cause(req.Context())
-	}
+// once sends one request.
+func (t *transport) once(req *http.Request) (*http.Response, error) {
 	try := req.Clone(req.Context())
 	try.Header.Set("User-Agent", t.agent)
 	if req.GetBody != nil {

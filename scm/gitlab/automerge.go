@@ -39,6 +39,9 @@ func (r *Repository) autoMerge(ctx context.Context, m *gl.MergeRequest, head str
 		if state(m) != scm.Open {
 			return m, r.fail(what, &refusal{kind: scm.ErrMoved, text: "it is " + m.State})
 		}
+		if m.MergeWhenPipelineSucceeds && m.SHA == head {
+			return m, nil // a push would have cancelled it
+		}
 		if !final && !prepared(m, head) {
 			continue
 		}

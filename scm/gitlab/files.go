@@ -48,16 +48,17 @@ func (r *Repository) Files(ctx context.Context, commit string) fs.FS {
 var errNoFile = errors.New("GitLab lists this file but does not give it")
 
 // tree lists a directory ("" is the root) at a commit, all pages. A directory
-// that is not there is fs.ErrNotExist.
+// that is not there is fs.ErrNotExist. Pages are counted: a keyset page of Gitaly
+// before 15.x starts behind the first entry with the last one's content, and so
+// never ends where many files are the same.
 func (r *Repository) tree(ctx context.Context, commit, dir string) ([]scm.FileEntry, error) {
 	opt := &gl.ListTreeOptions{
-		ListOptions: gl.ListOptions{PerPage: perPage, Pagination: "keyset"},
+		ListOptions: gl.ListOptions{PerPage: perPage, Page: 1},
 		Path:        ref(dir), Ref: ref(commit),
 	}
 	var all []scm.FileEntry
-	var more gl.RequestOptionFunc
-	for {
-		page, resp, err := r.api.Repositories.ListTree(r.project, opt, gl.WithContext(ctx), more)
+	for opt.Page != 0 {
+		page, resp, err := r.api.Repositories.ListTree(r.project, opt, gl.WithContext(ctx))
 		if e := r.explain(resp, err); e != nil {
 			if missingPath(e, "Tree") {
 				return nil, fs.ErrNotExist
@@ -67,10 +68,7 @@ func (r *Repository) tree(ctx context.Context, commit, dir string) ([]scm.FileEn
 		for _, n := range page {
 			all = append(all, scm.FileEntry{Name: n.Name, Mode: scm.GitMode(n.Mode), ID: n.ID})
 		}
-		if resp.NextLink == "" {
-			break
-		}
-		more = gl.WithKeysetPaginationParameters(resp.NextLink)
+		opt.Page = resp.NextPage
 	}
 	// Before 15.0 GitLab answered an unknown path with an empty list; git has no
 	// empty directory below the root.

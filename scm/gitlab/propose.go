@@ -26,11 +26,11 @@ func (r *Repository) Propose(ctx context.Context, p scm.Proposal) (scm.PullReque
 		return scm.PullRequest{}, r.fail("propose "+p.Head, &refusal{kind: scm.ErrRefused,
 			text: fmt.Sprintf("the body has %d characters, GitLab takes %d", n, bodyLimit)})
 	}
-	m, warnings, err := r.write(ctx, p)
+	m, isNew, warnings, err := r.write(ctx, p)
 	if err != nil {
 		return scm.PullRequest{}, err
 	}
-	if p.Renewed {
+	if p.Renewed && !isNew {
 		warnings = append(warnings, r.renew(ctx, m)...)
 	}
 	if p.AutoMerge {
@@ -45,30 +45,47 @@ func (r *Repository) Propose(ctx context.Context, p scm.Proposal) (scm.PullReque
 }
 
 // write opens, adopts or updates.
-func (r *Repository) write(ctx context.Context, p scm.Proposal) (*gl.MergeRequest, []string, error) {
-	labels, warnings := lawfulLabels(p.Labels)
-	p.Labels = labels
-	if p.Number != 0 {
-		m, err := r.update(ctx, p, nil)
-		return m, append(warnings, missing(m, p, people{}, people{})...), err
+func (r *Repository) write(ctx context.Context, p scm.Proposal) (m *gl.MergeRequest, isNew bool, warnings []string, err error) {
+	p.Labels, warnings = lawfulLabels(p.Labels)
+	var reviewers, assignees people
+	var known *gl.MergeRequest
+	if p.Number == 0 {
+		var unknown []string
+		reviewers, assignees, unknown = r.people(ctx, p)
+		warnings = append(warnings, unknown...)
+		if m, known, err = r.openOrFind(ctx, p, reviewers, assignees); err != nil {
+			return nil, false, nil, err
+		}
 	}
-	reviewers, assignees, warned := r.people(ctx, p)
-	warnings = append(warnings, warned...)
-	m, e := r.open(ctx, p, reviewers, assignees)
-	if e == nil {
-		return m, append(warnings, missing(m, p, reviewers, assignees)...), nil
+	isNew = m != nil
+	if !isNew {
+		reviewers, assignees = nil, nil
+		if known != nil {
+			p.Number = known.IID
+		}
+		if m, err = r.update(ctx, p, known); err != nil {
+			return nil, false, nil, err
+		}
 	}
+	return m, isNew, append(warnings, missing(m, p, reviewers, assignees)...), nil
+}
+
+// openOrFind opens a merge request, or finds the open one that is in its way or
+// whose answer was lost.
+func (r *Repository) openOrFind(ctx context.Context, p scm.Proposal, reviewers, assignees people) (opened, found *gl.MergeRequest, err error) {
 	what := fmt.Sprintf("open a merge request from %s into %s", p.Head, p.Base)
-	if e.status != 409 && !e.ambiguous() {
+	opened, e := r.open(ctx, p, reviewers, assignees)
+	switch {
+	case e == nil:
+		return opened, nil, nil
+	case e.status != 409 && !e.ambiguous():
 		return nil, nil, r.fail(what, e)
 	}
-	found, err := r.list(ctx, p.Head, p.Base, "opened", 0)
-	if err != nil || len(found) == 0 {
+	all, err := r.list(ctx, p.Head, p.Base, "opened", 0)
+	if err != nil || len(all) == 0 {
 		return nil, nil, errors.Join(r.fail(what, e), err)
 	}
-	p.Number = found[0].IID
-	m, err = r.update(ctx, p, found[0])
-	return m, append(warnings, missing(m, p, people{}, people{})...), err
+	return nil, all[0], nil
 }
 
 func (r *Repository) open(ctx context.Context, p scm.Proposal, reviewers, assignees people) (*gl.MergeRequest, *refusal) {

@@ -219,13 +219,9 @@ func TestChanges(t *testing.T) {
 }
 
 func TestChangesThatGitLabCutsShort(t *testing.T) {
-	w := start(t)
+	w := start(t, func(s *gitlabtest.Server, _ *gitlab.Options) { s.DiffLimit = 2 })
 	base := w.at("main")
-	files := map[string]string{}
-	for i := range 1001 {
-		files[fmt.Sprintf("f/%d", i)] = "x"
-	}
-	sha, err := w.store.Push("big", "mei", "Big", files)
+	sha, err := w.store.Push("big", "mei", "Big", map[string]string{"a": "1", "b": "2", "c": "3"})
 	if err != nil {
 		t.Fatal(err)
 	}

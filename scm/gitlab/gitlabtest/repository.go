@@ -4,10 +4,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"net/http"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -77,9 +75,6 @@ func (s *Server) listTree(q *request) answer {
 	for _, e := range entries {
 		all = append(all, map[string]any{"id": e.SHA, "name": e.Name, "type": e.Type, "path": path.Join(dir, e.Name), "mode": e.Mode})
 	}
-	if q.query.Get("pagination") == "keyset" {
-		return s.keyset(q, all)
-	}
 	list, h := page(q, all)
 	return answer{status: 200, body: orEmpty(list), header: h}
 }
@@ -89,32 +84,6 @@ func isTree(e scmtest.TreeEntry) int {
 		return 1
 	}
 	return 0
-}
-
-// keyset pages by the id of the last entry, with a Link header only.
-func (s *Server) keyset(q *request, all []map[string]any) answer {
-	size := 20
-	if n, err := strconv.Atoi(q.query.Get("per_page")); err == nil && n > 0 {
-		size = min(n, 100)
-	}
-	from := 0
-	if token := q.query.Get("page_token"); token != "" {
-		from = 1 + slices.IndexFunc(all, func(e map[string]any) bool { return e["id"].(string)+e["name"].(string) == token })
-		if from == 0 {
-			return say(404, "404 invalid page token Not Found")
-		}
-	}
-	to := min(from+size, len(all))
-	h := http.Header{}
-	if to < len(all) {
-		next := *q.url
-		v := next.Query()
-		v.Set("page_token", all[to-1]["id"].(string)+all[to-1]["name"].(string))
-		next.RawQuery = v.Encode()
-		next.Scheme, next.Host = "http", q.host
-		h.Set("Link", fmt.Sprintf("<%s>; rel=\"next\"", next.String()))
-	}
-	return answer{status: 200, body: orEmpty(all[from:to]), header: h}
 }
 
 func orEmpty[E any](list []E) []E {
@@ -190,7 +159,7 @@ func (s *Server) compare(q *request) answer {
 	if err != nil {
 		return say(500, err.Error())
 	}
-	diffs, commits := s.diffs(start, to.SHA, changed[:min(len(changed), 1000)]), []map[string]any{}
+	diffs, commits := s.diffs(start, to.SHA, changed[:min(len(changed), s.DiffLimit)]), []map[string]any{}
 	for _, c := range slices.Backward(between) { // oldest first
 		commits = append(commits, s.commitShape(c))
 	}
@@ -199,7 +168,7 @@ func (s *Server) compare(q *request) answer {
 		last = commits[len(commits)-1]
 	}
 	return answer{status: 200, body: map[string]any{
-		"commit": last, "commits": commits, "diffs": diffs, "compare_timeout": len(changed) > 1000,
+		"commit": last, "commits": commits, "diffs": diffs, "compare_timeout": len(changed) > s.DiffLimit,
 		"compare_same_ref": from.SHA == to.SHA, "web_url": s.web() + "/-/compare",
 	}}
 }

@@ -30,7 +30,7 @@ func rules() []rule {
 		{op: "listBranches", method: "GET", path: repo + "branches", serve: (*Server).listBranches, query: append([]string{"search:string", "regex:string"}, paging...)},
 		{op: "deleteBranch", method: "DELETE", path: repo + "branches/:branch", serve: (*Server).deleteBranch},
 		{op: "listTree", method: "GET", path: repo + "tree", serve: (*Server).listTree,
-			query: append([]string{"ref:string", "path:string", "recursive:bool", "pagination:legacy|keyset|none", "page_token:string"}, paging...)},
+			query: append([]string{"ref:string", "path:string", "recursive:bool", "pagination:legacy"}, paging...)},
 		{op: "getFile", method: "GET", path: repo + "files/:path", serve: (*Server).getFile, query: []string{"ref:string!"}},
 		{op: "listCommits", method: "GET", path: repo + "commits", serve: (*Server).listCommits,
 			query: append([]string{"ref_name:string", "path:string", "since:string", "until:string", "all:bool", "first_parent:bool"}, paging...)},

@@ -6,7 +6,6 @@ package gitlabtest
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -45,6 +44,7 @@ type Server struct {
 	DecodesSlash bool          // a proxy in front decodes %2F
 	Free         bool          // one reviewer and assignee, no reset of approvals
 	AutoCRLF     bool          // Gitaly up to 17.x: CRLF is stored as LF
+	DiffLimit    int           // files that a comparison shows
 	OldPushText  bool          // refuses a protected branch with 400 and a text, not with 403
 
 	BranchRule, MessageRule string // push rules: a part that names and messages must have
@@ -71,7 +71,7 @@ type Server struct {
 // New makes a Server that reports what GitLab would not accept to t.
 func New(t T, store *scmtest.Store) *Server {
 	return &Server{
-		Store: store, t: t, CanMerge: true,
+		Store: store, t: t, CanMerge: true, DiffLimit: 1000,
 		Users: map[string]int{"mei": 11, "tomas": 12, BotLogin: 99},
 		looks: map[int]int{}, state: map[int]string{}, reset: map[int]int{},
 	}
@@ -313,12 +313,10 @@ type request struct {
 	token      string
 	refused    *answer
 	serve      func(*Server, *request) answer
-	url        *url.URL
-	host       string
 }
 
 func (s *Server) parse(r *http.Request) *request {
-	q := &request{method: r.Method, query: r.URL.Query(), url: r.URL, host: r.Host, op: "unknown"}
+	q := &request{method: r.Method, query: r.URL.Query(), op: "unknown"}
 	q.token = r.Header.Get("PRIVATE-TOKEN")
 	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		q.token = bearer
@@ -396,5 +394,3 @@ func page[E any](q *request, all []E) ([]E, http.Header) {
 	}
 	return all[from:to], h
 }
-
-func (q *request) String() string { return fmt.Sprintf("%s %s", q.method, q.op) }

@@ -1,10 +1,14 @@
 package github_test
 
 import (
+	"errors"
+	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -73,54 +77,119 @@ func promote(t *testing.T, r *github.Repository, content string) scm.PullRequest
 	return pr
 }
 
+// counted runs do against a fake on which calls that are made at the same time
+// are one round, by a clock that stands still while anything runs.
+func counted(t *testing.T, st *scmtest.Store, do func(*testing.T, *githubtest.Server, func() *github.Repository)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := githubtest.New(t, st, githubtest.Options{InProcess: true, Delay: time.Second})
+		do(t, s, func() *github.Repository {
+			o := options(s)
+			o.Transport.Base = s.Transport()
+			r, err := github.New(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		})
+	})
+}
+
+func wantRounds(t *testing.T, s *githubtest.Server, what string, most int) {
+	t.Helper()
+	if got := s.Rounds(); got > most {
+		t.Errorf("%s took %d rounds, want %d at most: %v", what, got, most, s.Ops())
+	}
+}
+
 func TestRoundsOfAPromotion(t *testing.T) {
-	s := githubtest.New(t, store(t), githubtest.Options{Delay: 20 * time.Millisecond})
-	r := open(t, s)
+	counted(t, store(t), func(t *testing.T, s *githubtest.Server, open func() *github.Repository) {
+		first := promote(t, open(), v2)
+		wantRounds(t, s, "a new pull request", 6)
+		want := []string{
+			"GET branches/{branch}", "GET branches/{branch}", "GET contents/{path}", "GET git/trees/{tree_sha}",
+			"GET pulls", "GET pulls", "POST git/commits", "POST git/refs", "POST git/trees", "POST pulls",
+		}
+		if d := cmp.Diff(want, slices.Sorted(slices.Values(s.Ops()))); d != "" {
+			t.Errorf("calls of a new pull request (-want +got):\n%s", d)
+		}
 
-	first := promote(t, r, v2)
-	if got := s.Rounds(); got > 6 {
-		t.Errorf("a new pull request took %d rounds, want 6 at most: %v", got, s.Ops())
-	}
-	want := []string{
-		"GET branches/{branch}", "GET branches/{branch}", "GET contents/{path}", "GET git/trees/{tree_sha}",
-		"GET pulls", "GET pulls", "POST git/commits", "POST git/refs", "POST git/trees", "POST pulls",
-	}
-	if d := cmp.Diff(want, slices.Sorted(slices.Values(s.Ops()))); d != "" {
-		t.Errorf("calls of a new pull request (-want +got):\n%s", d)
-	}
+		s.Reset()
+		second := promote(t, open(), v3)
+		if second.Number != first.Number {
+			t.Errorf("pull request #%d, want #%d again", second.Number, first.Number)
+		}
+		wantRounds(t, s, "an update", 6)
+		writes := []string{"POST git/trees", "POST git/commits", "GraphQL updateRefs", "PATCH pulls/{pull_number}"}
+		if d := cmp.Diff(writes, s.Writes()); d != "" {
+			t.Errorf("writes of an update (-want +got):\n%s", d)
+		}
 
-	s.Reset()
-	second := promote(t, open(t, s), v3)
-	if second.Number != first.Number {
-		t.Errorf("pull request #%d, want #%d again", second.Number, first.Number)
-	}
-	if got := s.Rounds(); got > 7 {
-		t.Errorf("an update took %d rounds, want 7 at most: %v", got, s.Ops())
-	}
-	writes := []string{"POST git/trees", "POST git/commits", "GraphQL updateRefs", "PATCH pulls/{pull_number}"}
-	if d := cmp.Diff(writes, s.Writes()); d != "" {
-		t.Errorf("writes of an update (-want +got):\n%s", d)
-	}
-
-	s.Reset()
-	readState(t, open(t, s), "")
-	if got := s.Rounds(); got != 1 {
-		t.Errorf("the default branch, the head and the pull requests took %d rounds: %v", got, s.Ops())
-	}
+		s.Reset()
+		readState(t, open(), "")
+		wantRounds(t, s, "the default branch, the head and the pull requests", 1)
+	})
 }
 
 // A head branch without a pull request tells no node id: it is asked for while the
 // objects are written.
 func TestUpdateWithoutPullRequestTakesNoMoreRounds(t *testing.T) {
 	st := store(t)
-	s := githubtest.New(t, st, githubtest.Options{Delay: 20 * time.Millisecond})
 	if _, err := st.Push(head, "tagboat[bot]", "Promote", map[string]string{overlay: v2}); err != nil {
 		t.Fatal(err)
 	}
-	promote(t, open(t, s), v3)
-	if got := s.Rounds(); got > 6 {
-		t.Errorf("%d rounds: %v", got, s.Ops())
+	counted(t, st, func(t *testing.T, s *githubtest.Server, open func() *github.Repository) {
+		promote(t, open(), v3)
+		wantRounds(t, s, "an adopted branch", 6)
+	})
+}
+
+func TestRoundsOfReading(t *testing.T) {
+	st := store(t)
+	for i := range 3 {
+		if _, err := st.Push("main", "mei", "More", map[string]string{fmt.Sprintf("apps/app-%d/overlays/staging/kustomization.yaml", i): v1}); err != nil {
+			t.Fatal(err)
+		}
 	}
+	at := tipOf(t, st, "main")
+	for name, c := range map[string]struct {
+		calls, rounds int
+		do            func(fs.FS) error
+	}{
+		"a file":       {2, 1, func(f fs.FS) error { _, err := fs.ReadFile(f, overlay); return err }},
+		"a file twice": {2, 1, func(f fs.FS) error { _, _ = fs.ReadFile(f, overlay); _, err := fs.ReadFile(f, overlay); return err }},
+		"a directory":  {1, 1, func(f fs.FS) error { _, err := fs.ReadDir(f, path.Dir(overlay)); return err }},
+		"a directory, then a file": {2, 2, func(f fs.FS) error {
+			_, _ = fs.ReadDir(f, path.Dir(overlay))
+			_, err := fs.ReadFile(f, overlay)
+			return err
+		}},
+		"every overlay": {6, 3, func(f fs.FS) error { _, err := fs.Glob(f, "apps/*/overlays/staging/kustomization.yaml"); return err }},
+		"what a listed one has not": {1, 1, func(f fs.FS) error {
+			_, _ = fs.ReadDir(f, path.Dir(overlay))
+			_, err := fs.Stat(f, path.Dir(overlay)+"/x")
+			return notThere(err)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			counted(t, st, func(t *testing.T, s *githubtest.Server, open func() *github.Repository) {
+				if err := c.do(open().Files(t.Context(), at)); err != nil {
+					t.Fatal(err)
+				}
+				wantRounds(t, s, name, c.rounds)
+				if got := len(s.Calls()); got > c.calls {
+					t.Errorf("%d calls, want %d at most: %v", got, c.calls, s.Ops())
+				}
+			})
+		})
+	}
+}
+
+func notThere(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("%w: want fs.ErrNotExist", err)
 }
 
 func TestCostDoesNotGrowWithTheRepository(t *testing.T) {
@@ -128,6 +197,9 @@ func TestCostDoesNotGrowWithTheRepository(t *testing.T) {
 	for name, dirs := range map[string]int{"50 files": 1, "50,000 files": 1000} {
 		st := store(t)
 		grow(t, st, dirs)
+		if list, err := st.Tree(tipOf(t, st, "main"), "apps"); err != nil || len(list) != dirs+1 {
+			t.Fatalf("%d directories of fifty files, %v; want %d and one", len(list), err, dirs)
+		}
 		s := githubtest.New(t, st, githubtest.Options{})
 		promote(t, open(t, s), v2)
 		ops[name] = slices.Sorted(slices.Values(s.Ops()))
@@ -135,6 +207,15 @@ func TestCostDoesNotGrowWithTheRepository(t *testing.T) {
 	if d := cmp.Diff(ops["50 files"], ops["50,000 files"]); d != "" {
 		t.Errorf("calls (-50 files +50,000 files):\n%s", d)
 	}
+}
+
+func tipOf(t *testing.T, st *scmtest.Store, branch string) string {
+	t.Helper()
+	sha, ok := st.Branch(branch)
+	if !ok {
+		t.Fatalf("no branch %s", branch)
+	}
+	return sha
 }
 
 // grow adds directories of fifty files each, all of them the same tree.

@@ -68,7 +68,7 @@ func page[T any](w http.ResponseWriter, r *request, all []T, standard int) []T {
 		q := next.Query()
 		q.Set("page", strconv.Itoa(n+1))
 		next.RawQuery = q.Encode()
-		w.Header().Set("Link", "<"+r.s.http.URL+next.String()+`>; rel="next"`)
+		w.Header().Set("Link", "<"+r.s.base+next.String()+`>; rel="next"`)
 	}
 	return all[start:end]
 }

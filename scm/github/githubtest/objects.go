@@ -66,7 +66,7 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func (s *Server) fullName() string { return s.opts.Owner + "/" + s.opts.Name }
 
-func (s *Server) web(path string) string { return s.http.URL + "/" + s.fullName() + "/" + path }
+func (s *Server) web(path string) string { return s.base + "/" + s.fullName() + "/" + path }
 
 func (s *Server) rest(path string) string {
 	return s.URL() + "/repos/" + s.fullName() + "/" + path
@@ -90,7 +90,7 @@ func (s *Server) repository(schema, fullName string) map[string]any {
 	}
 	return s.object(schema, map[string]any{
 		"id": 42, "node_id": node, "name": name, "full_name": fullName, "owner": s.user(owner),
-		"default_branch": s.Store.DefaultBranch(), "html_url": s.http.URL + "/" + fullName, "url": s.URL() + "/repos/" + fullName,
+		"default_branch": s.Store.DefaultBranch(), "html_url": s.base + "/" + fullName, "url": s.URL() + "/repos/" + fullName,
 		"allow_merge_commit": !s.opts.SquashOnly, "allow_squash_merge": true, "allow_rebase_merge": true,
 		"allow_auto_merge": !s.opts.NoAutoMerge,
 	})

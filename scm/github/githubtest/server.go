@@ -43,7 +43,10 @@ type Options struct {
 
 	App *FakeApp // serves the App endpoints
 
-	Delay time.Duration // every answer takes so long; Rounds needs it
+	// InProcess starts no listener: requests come through Transport. In a bubble of
+	// testing/synctest, with a Delay, Rounds is then exact.
+	InProcess bool
+	Delay     time.Duration // every answer takes so long
 	TLS   bool          // serve https with a certificate of its own, see CAFile
 }
 
@@ -71,7 +74,8 @@ type Server struct {
 	Store *scmtest.Store
 	opts  Options
 	t     testing.TB
-	http  *httptest.Server
+	http  *httptest.Server // nil in process
+	base  string           // scheme and host
 	spec  *spec
 
 	mu     sync.Mutex
@@ -106,13 +110,39 @@ func New(t testing.TB, store *scmtest.Store, opts Options) *Server {
 		t.Fatal(err)
 	}
 	s := &Server{Store: store, opts: opts, t: t, spec: spec, faults: map[string][]fault{}, tokens: map[string]string{opts.Token: opts.Login}}
-	if opts.TLS {
+	switch {
+	case opts.InProcess:
+		s.base = "https://github.example"
+		return s
+	case opts.TLS:
 		s.http = httptest.NewTLSServer(s)
-	} else {
+	default:
 		s.http = httptest.NewServer(s)
 	}
+	s.base = s.http.URL
 	t.Cleanup(s.http.Close)
 	return s
+}
+
+// Transport serves requests without a listener.
+func (s *Server) Transport() http.RoundTripper { return inProcess{s} }
+
+type inProcess struct{ s *Server }
+
+// RoundTrip implements http.RoundTripper.
+func (p inProcess) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !strings.HasPrefix(req.URL.String(), p.s.base+"/") {
+		return nil, fmt.Errorf("fake GitHub: %s is not this server", req.URL.Host)
+	}
+	in := req.Clone(req.Context())
+	if in.Body == nil {
+		in.Body = http.NoBody
+	}
+	rec := httptest.NewRecorder()
+	p.s.ServeHTTP(rec, in)
+	resp := rec.Result()
+	resp.Request = req
+	return resp, req.Context().Err()
 }
 
 // CAFile writes the certificate of a TLS fake to a file.
@@ -126,7 +156,7 @@ func (s *Server) CAFile() string {
 }
 
 // URL is the REST address, as the driver's BaseURL.
-func (s *Server) URL() string { return s.http.URL + s.prefix() }
+func (s *Server) URL() string { return s.base + s.prefix() }
 
 // Owner and Name of the repository, and the token that is accepted.
 func (s *Server) Owner() string { return s.opts.Owner }
@@ -188,7 +218,7 @@ func (s *Server) Calls() []Call {
 }
 
 // Rounds is the length of the longest chain of Calls of which each began after
-// the one before had ended. It takes Options.Delay for calls that are made at the
+// the one before had ended; see Options.InProcess. It takes Options.Delay for calls that are made at the
 // same time to overlap.
 func (s *Server) Rounds() int {
 	calls := s.Calls()

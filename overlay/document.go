@@ -160,7 +160,7 @@ func (d *document) checkKeys() error {
 	seen := map[string]*yaml.Node{}
 	for i := 0; i+1 < len(d.root.Content); i += 2 {
 		key := d.root.Content[i]
-		lower := strings.ToLower(key.Value)
+		lower := foldKey(key.Value)
 		if first := seen[lower]; first != nil {
 			return refuse(d.file, key.Line, fmt.Sprintf("the key %s stands already on line %d; kustomize loses one of the two", key.Value, first.Line), "join them")
 		}
@@ -221,7 +221,7 @@ func (it *item) read(n *yaml.Node, seen map[*yaml.Node]bool) {
 			it.merge = key
 			continue
 		}
-		lower := strings.ToLower(key.Value)
+		lower := foldKey(key.Value)
 		_, known := it.fields[lower]
 		if known && merged {
 			continue
@@ -308,4 +308,6 @@ func (d *document) text(it item, name string) string {
 	return strings.TrimSpace(string(d.raw[start:d.lineEnd(n.Line)]))
 }
 
-func lowerKey(n *yaml.Node) string { return strings.ToLower(n.Value) }
+// foldKey is a key as kustomize's JSON decoder compares it: without case, where
+// "ſ" also counts as s and the Kelvin sign as k.
+func foldKey(key string) string { return strings.ToLower(strings.ToUpper(key)) }

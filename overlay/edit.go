@@ -109,13 +109,11 @@ func editFile(fsys fs.FS, f target) (Edited, error) {
 	if err != nil {
 		return Edited{}, err
 	}
-	var cuts []cut
 	var done Edited
 	for _, p := range plans {
-		cuts = append(cuts, p.cuts...)
 		done.Warnings = append(done.Warnings, p.warnings...)
 	}
-	raw, err := splice(before.raw, cuts)
+	raw, err := splice(before.raw, allCuts(plans))
 	if err != nil {
 		return Edited{}, fmt.Errorf("%s: %w: %w", before.file, ErrUnsafe, err)
 	}
@@ -136,4 +134,18 @@ func editFile(fsys fs.FS, f target) (Edited, error) {
 		done.Changes = append(done.Changes, p.change)
 	}
 	return done, nil
+}
+
+// allCuts puts those of added entries behind the others: both may fall on the
+// end of the last entry.
+func allCuts(plans []plan) []cut {
+	var cuts, added []cut
+	for _, p := range plans {
+		if p.added {
+			added = append(added, p.cuts...)
+		} else {
+			cuts = append(cuts, p.cuts...)
+		}
+	}
+	return append(cuts, added...)
 }

@@ -72,7 +72,7 @@ func (d *document) flowGap(a field) string {
 // flowColon is the colon and the blanks behind it, as the anchor has them.
 func (d *document) flowColon(a field) string {
 	at, why := d.colon(a.key)
-	if why != "" || at >= len(d.raw) || isNull(a.value) || d.raw[at] == ' ' {
+	if why != "" || at >= len(d.raw) || d.raw[at] == ' ' || isNull(a.value) && a.value.Value == "" {
 		return ": "
 	}
 	return ":"

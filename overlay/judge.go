@@ -32,7 +32,7 @@ func judge(before *document, raw []byte, plans []plan) (*document, []string, err
 	if err != nil {
 		return nil, nil, fail(err)
 	}
-	return after, warnings, nil
+	return after, append(warnings, namesTwice(after)...), nil
 }
 
 // fewLines holds the bounds: cuts lie in their entry's lines, and an entry
@@ -183,8 +183,8 @@ func unwritten(it item, want map[string]string) []*yaml.Node {
 	}
 	for i := 0; i+1 < len(it.node.Content); i += 2 {
 		key := it.node.Content[i]
-		if f, ok := it.fields[lowerKey(key)]; ok && f.key == key {
-			if _, written := want[lowerKey(key)]; written {
+		if f, ok := it.fields[foldKey(key.Value)]; ok && f.key == key {
+			if _, written := want[foldKey(key.Value)]; written {
 				continue
 			}
 		}
@@ -255,13 +255,30 @@ func unreadableAfter(d *document, err error) []string {
 	var list []string
 	for _, it := range d.items {
 		for _, name := range []string{fieldName, fieldNewName, fieldNewTag, fieldDigest} {
-			if f, ok := it.fields[name]; ok && notString(f.value) {
-				list = append(list, fmt.Sprintf("%s:%d: %s %s is no string to kustomize, which cannot read the file; put it in quotes", d.file, f.key.Line, f.key.Value, f.value.Value))
+			f, ok := it.fields[name]
+			if !ok || !notString(f.value) {
+				continue
 			}
+			list = append(list, fmt.Sprintf("%s:%d: %s %s is no string to kustomize, which cannot read the file; write a value in quotes", d.file, f.key.Line, f.key.Value, d.text(it, name)))
 		}
 	}
 	if len(list) == 0 {
 		list = append(list, fmt.Sprintf("%s: kustomize could not read the file before and cannot now: %v", d.file, err))
+	}
+	return list
+}
+
+// namesTwice tells of other entries that stand twice: kustomize applies both.
+func namesTwice(d *document) []string {
+	var list []string
+	seen := map[string]int{}
+	for _, it := range d.items {
+		name := d.text(it, fieldName)
+		if first := seen[name]; first > 0 {
+			list = append(list, fmt.Sprintf("%s:%d: the name %s stands already on line %d; kustomize applies both entries", d.file, it.line(), name, first))
+			continue
+		}
+		seen[name] = it.line()
 	}
 	return list
 }

@@ -108,10 +108,7 @@ func (d *document) locate(n *yaml.Node) (span, string) {
 // same line: the node's own position is that of the & or !.
 func (d *document) skipProperties(n *yaml.Node) int {
 	at := d.offset(n)
-	for n.Anchor != "" || n.Style&yaml.TaggedStyle != 0 {
-		if at >= len(d.raw) || (d.raw[at] != '&' && d.raw[at] != '!') {
-			break
-		}
+	for at < len(d.raw) && (d.raw[at] == '&' || d.raw[at] == '!') {
 		for at < len(d.raw) && !bytes.ContainsRune([]byte(" \t\r\n,]}"), rune(d.raw[at])) {
 			at++
 		}
@@ -132,7 +129,7 @@ func (d *document) quoted(start int, quote byte) (span, string) {
 	}
 	for at := start + 1; at < len(d.raw) && d.raw[at] != '\n'; at++ {
 		switch {
-		case quote == '"' && d.raw[at] == '\\':
+		case quote == '"' && d.raw[at] == '\\' && !bytes.HasPrefix(d.raw[at+1:], []byte("\n")):
 			at++
 		case quote == '\'' && d.raw[at] == quote && at+1 < len(d.raw) && d.raw[at+1] == quote:
 			at++

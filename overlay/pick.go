@@ -2,6 +2,7 @@ package overlay
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -74,13 +75,25 @@ func noEntry(entries []Entry, w Want) error {
 	for i, e := range entries {
 		lines[i] = fmt.Sprintf("  line %d: %s", e.Line, describe(e))
 		for _, name := range []string{e.Name, e.NewName} {
-			if d := levenshtein.ComputeDistance(asked, name); name != "" && d < best {
+			if d := distance(asked, name); name != "" && d < best {
 				nearest, best = fmt.Sprintf("did you mean %s (line %d)? ", name, e.Line), d
 			}
 		}
 	}
 	return fmt.Errorf("%w for %s in %s; %sname an entry or ask for one to be added. There are:\n%s",
 		ErrNoEntry, asked, entries[0].File, nearest, strings.Join(lines, "\n"))
+}
+
+// distance counts the edits from one name to another; few where only the
+// registry, its spelling or the path before the last element differs.
+func distance(asked, name string) int {
+	switch {
+	case image.SameRepository(asked, name):
+		return 0
+	case path.Base(asked) == path.Base(name):
+		return 1
+	}
+	return levenshtein.ComputeDistance(asked, name)
 }
 
 func describe(e Entry) string {

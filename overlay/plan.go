@@ -41,12 +41,12 @@ func (d *document) plan(sets []Set) ([]plan, error) {
 	var adds []Set
 	for _, s := range sets {
 		if other := slices.IndexFunc(plans, func(p plan) bool { return p.set.Entry.Name == s.Entry.Name }); other >= 0 {
-			if plans[other].set.To == s.To {
-				continue
+			if first := plans[other].set; first.To != s.To || first.Rename != s.Rename || first.Pin != s.Pin {
+				return nil, fmt.Errorf("%s: entry %s is to be written twice, for %s and for %s; name another entry for one", d.file, s.Entry.Name, first.To, s.To)
 			}
-			return nil, fmt.Errorf("%s: entry %s is to run both %s and %s; name the entry for each", d.file, s.Entry.Name, plans[other].set.To, s.To)
+			continue
 		}
-		at, err := d.find(s.Entry)
+		at, err := d.find(s)
 		if err != nil {
 			return nil, err
 		}
@@ -68,8 +68,8 @@ func (d *document) plan(sets []Set) ([]plan, error) {
 }
 
 // find gives the place of an entry in the list, -1 for one to add.
-func (d *document) find(e Entry) (int, error) {
-	at := -1
+func (d *document) find(s Set) (int, error) {
+	e, at := s.Entry, -1
 	for i, it := range d.items {
 		if d.text(it, fieldName) != e.Name {
 			continue
@@ -82,7 +82,7 @@ func (d *document) find(e Entry) (int, error) {
 	if at < 0 && e.Line > 0 {
 		return 0, fmt.Errorf("%s: %w named %s; it stood on line %d when it was listed", d.file, ErrNoEntry, e.Name, e.Line)
 	}
-	if at >= 0 && e.Line == 0 {
+	if at >= 0 && e.Line == 0 && !s.Rename {
 		if there := d.entry(d.items[at]); there.Runs().Repository != e.Runs().Repository {
 			return 0, refuse(d.file, there.Line, fmt.Sprintf("an entry %s is there already and runs %s, not %s", e.Name, there.Runs().Repository, e.Runs().Repository), "name that entry, or rename it")
 		}
@@ -148,10 +148,16 @@ func (d *document) unreadable(it item) bool {
 	return false
 }
 
-// notString says whether a plain scalar is typed otherwise than as a string by
-// YAML 1.2 (kyaml) or 1.1 (kustomize).
+// notString says whether a value is no scalar, or a plain one that YAML 1.2
+// (kyaml) or 1.1 (kustomize) types otherwise than as a string.
 func notString(n *yaml.Node) bool {
-	if n.Kind != yaml.ScalarNode || n.Style != 0 || isNull(n) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Kind != yaml.ScalarNode {
+		return true
+	}
+	if n.Style != 0 || isNull(n) {
 		return false
 	}
 	return n.Tag != "!!str" && n.Tag != "!!timestamp" || wordLike.MatchString(n.Value) || numberLike.MatchString(n.Value)

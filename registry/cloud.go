@@ -24,7 +24,7 @@ const cloudTimeout = 15 * time.Second
 type cloud struct {
 	name   string
 	covers func(host string) bool
-	get    func(ctx context.Context, host string) (authn.AuthConfig, error)
+	get    func(ctx context.Context, host string) (login, error)
 }
 
 func clouds() []cloud {
@@ -38,7 +38,7 @@ func isGoogle(host string) bool {
 	return host == "gcr.io" || strings.HasSuffix(host, ".gcr.io") || strings.HasSuffix(host, ".pkg.dev")
 }
 
-func googleCredential(ctx context.Context, _ string) (authn.AuthConfig, error) {
+func googleCredential(ctx context.Context, _ string) (login, error) {
 	ctx, cancel := context.WithTimeout(ctx, cloudTimeout)
 	defer cancel()
 	auth, err := google.NewEnvAuthenticator(ctx)
@@ -46,11 +46,11 @@ func googleCredential(ctx context.Context, _ string) (authn.AuthConfig, error) {
 		auth, err = google.NewGcloudAuthenticator(ctx)
 	}
 	if err != nil || auth == authn.Anonymous {
-		return authn.AuthConfig{}, errNothing
+		return login{}, errNothing
 	}
 	value, err := authn.Authorization(ctx, auth)
 	if err != nil {
-		return authn.AuthConfig{}, errors.New("no token came of them")
+		return login{}, errors.New("no token came of them")
 	}
 	return *value, nil
 }
@@ -63,12 +63,12 @@ func isECR(host string) bool {
 // ecrCredential asks ECR for a password of twelve hours. The SDK is called rather
 // than the helper's Get: that one writes the password to disk, hides the cause of
 // a failure, takes no context and panics on a broken AWS configuration.
-func ecrCredential(ctx context.Context, host string) (authn.AuthConfig, error) {
+func ecrCredential(ctx context.Context, host string) (login, error) {
 	ctx, cancel := context.WithTimeout(ctx, cloudTimeout)
 	defer cancel()
 	registry, err := ecrlogin.ExtractRegistry(host)
 	if err != nil {
-		return authn.AuthConfig{}, err
+		return login{}, err
 	}
 	options := []func(*config.LoadOptions) error{config.WithRegion(registry.Region)}
 	if registry.Service == ecrlogin.ServiceECRPublic {
@@ -79,21 +79,21 @@ func ecrCredential(ctx context.Context, host string) (authn.AuthConfig, error) {
 	}
 	settings, err := config.LoadDefaultConfig(ctx, options...)
 	if err != nil {
-		return authn.AuthConfig{}, errors.New("the AWS configuration cannot be read")
+		return login{}, errors.New("the AWS configuration cannot be read")
 	}
 	if _, err := settings.Credentials.Retrieve(ctx); err != nil {
-		return authn.AuthConfig{}, errNothing
+		return login{}, errNothing
 	}
 	token, err := ecrToken(ctx, settings, registry)
 	if err != nil {
-		return authn.AuthConfig{}, errors.New("GetAuthorizationToken was refused (it needs ecr:GetAuthorizationToken)")
+		return login{}, errors.New("GetAuthorizationToken was refused (it needs ecr:GetAuthorizationToken)")
 	}
 	decoded, err := base64.StdEncoding.DecodeString(token)
 	user, password, found := strings.Cut(string(decoded), ":")
 	if err != nil || !found {
-		return authn.AuthConfig{}, errors.New("GetAuthorizationToken gave no user and password")
+		return login{}, errors.New("GetAuthorizationToken gave no user and password")
 	}
-	return authn.AuthConfig{Username: user, Password: password}, nil
+	return login{Username: user, Password: password}, nil
 }
 
 func ecrToken(ctx context.Context, settings aws.Config, registry *ecrlogin.Registry) (string, error) {

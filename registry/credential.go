@@ -15,11 +15,15 @@ import (
 // errNothing: a source that was asked has no credential for the registry.
 var errNothing = errors.New("no credential there")
 
+// login is a user with a password, or one of the two kinds of token that
+// Docker's configuration knows; the zero value is nobody.
+type login = authn.AuthConfig
+
 // candidate is a credential, or a source that can be asked for one.
 type candidate struct {
 	source string // for people, e.g. `GITHUB_TOKEN`
 	prefix string // of the repository's path, whole elements; "" covers all
-	fetch  func(context.Context) (authn.AuthConfig, error)
+	fetch  func(context.Context) (login, error)
 	asked  bool // whether fetch goes somewhere, so that asking again may help
 
 	secrets *secrets
@@ -27,7 +31,7 @@ type candidate struct {
 	mu      sync.Mutex
 	known   bool
 	renewed bool
-	value   authn.AuthConfig
+	value   login
 	err     error
 }
 
@@ -37,7 +41,7 @@ func (c *candidate) covers(repository string) bool {
 }
 
 // get fetches the credential once; an ended context is no answer and not kept.
-func (c *candidate) get(ctx context.Context) (authn.AuthConfig, error) {
+func (c *candidate) get(ctx context.Context) (login, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.known {
@@ -59,7 +63,7 @@ func (c *candidate) ask(ctx context.Context) {
 
 // renew asks the source once more after a refusal, and says whether that brought
 // another credential. A second caller gets what the first one brought.
-func (c *candidate) renew(ctx context.Context, refused authn.AuthConfig) bool {
+func (c *candidate) renew(ctx context.Context, refused login) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.asked && !c.renewed {
@@ -96,14 +100,14 @@ type keychain struct {
 	secrets *secrets
 	named   []named
 	files   func() []*dockerConfig // read once, at the first look-up
-	helper  func(ctx context.Context, program, server string) (authn.AuthConfig, error)
+	helper  func(ctx context.Context, program, server string) (login, error)
 	clouds  []cloud
 }
 
 // named is a credential of the TAGBOAT_REGISTRY_* variables.
 type named struct {
 	host, prefix, variable string
-	value                  authn.AuthConfig
+	value                  login
 }
 
 func newKeychain(o Options, s *secrets) (*keychain, error) {
@@ -148,7 +152,7 @@ func readNamed(env func(string) string, variable string) (named, error) {
 		return named{}, fmt.Errorf("%s_HOST is set without %s_PASSWORD or %s_PASSWORD_FILE", variable, variable, variable)
 	}
 	key, prefix := splitKey(host)
-	return named{key, prefix, variable + "_PASSWORD", authn.AuthConfig{Username: user, Password: password}}, nil
+	return named{key, prefix, variable + "_PASSWORD", login{Username: user, Password: password}}, nil
 }
 
 // lookup lists the candidates for a registry, and the sources that have none.
@@ -167,19 +171,19 @@ func (k *keychain) lookup(host string) (candidates []*candidate, absent []string
 	}
 	for _, cloud := range k.clouds {
 		if cloud.covers(host) {
-			add([]*candidate{k.candidate(cloud.name, "", true, func(ctx context.Context) (authn.AuthConfig, error) { return cloud.get(ctx, host) })}, "")
+			add([]*candidate{k.candidate(cloud.name, "", true, func(ctx context.Context) (login, error) { return cloud.get(ctx, host) })}, "")
 		}
 	}
 	return candidates, absent
 }
 
-func (k *keychain) candidate(source, prefix string, asked bool, fetch func(context.Context) (authn.AuthConfig, error)) *candidate {
+func (k *keychain) candidate(source, prefix string, asked bool, fetch func(context.Context) (login, error)) *candidate {
 	return &candidate{source: source, prefix: prefix, asked: asked, fetch: fetch, secrets: k.secrets}
 }
 
 // static is a credential that is already there.
-func (k *keychain) static(source, prefix string, value authn.AuthConfig) *candidate {
-	return k.candidate(source, prefix, false, func(context.Context) (authn.AuthConfig, error) { return value, nil })
+func (k *keychain) static(source, prefix string, value login) *candidate {
+	return k.candidate(source, prefix, false, func(context.Context) (login, error) { return value, nil })
 }
 
 func (k *keychain) fromNamed(host string) (found []*candidate) {
@@ -205,7 +209,7 @@ func (k *keychain) fromGitHub(host string) []*candidate {
 	if user == "" {
 		user = "tagboat" // ghcr.io wants a name and looks at the token alone
 	}
-	return []*candidate{k.static("GITHUB_TOKEN", "", authn.AuthConfig{Username: user, Password: token})}
+	return []*candidate{k.static("GITHUB_TOKEN", "", login{Username: user, Password: token})}
 }
 
 func (k *keychain) fromGitLab(host string) (found []*candidate) {
@@ -214,10 +218,10 @@ func (k *keychain) fromGitLab(host string) (found []*candidate) {
 		return nil
 	}
 	if user, password := env("CI_REGISTRY_USER"), env("CI_REGISTRY_PASSWORD"); user != "" && password != "" {
-		found = append(found, k.static("CI_REGISTRY_PASSWORD", "", authn.AuthConfig{Username: user, Password: password}))
+		found = append(found, k.static("CI_REGISTRY_PASSWORD", "", login{Username: user, Password: password}))
 	}
 	if token := env("CI_JOB_TOKEN"); token != "" && token != env("CI_REGISTRY_PASSWORD") {
-		found = append(found, k.static("CI_JOB_TOKEN", "", authn.AuthConfig{Username: "gitlab-ci-token", Password: token}))
+		found = append(found, k.static("CI_JOB_TOKEN", "", login{Username: "gitlab-ci-token", Password: token}))
 	}
 	return found
 }

@@ -19,7 +19,6 @@ import (
 
 	"github.com/docker/docker-credential-helpers/client"
 	"github.com/docker/docker-credential-helpers/credentials"
-	"github.com/google/go-containerregistry/pkg/authn"
 )
 
 const (
@@ -104,7 +103,7 @@ func parseDockerConfig(source string, content []byte) *dockerConfig {
 func (d *dockerConfig) candidates(k *keychain, host string) (found []*candidate) {
 	if d.problem != nil {
 		problem := d.problem
-		return []*candidate{k.candidate(d.source, "", false, func(context.Context) (authn.AuthConfig, error) { return authn.AuthConfig{}, problem })}
+		return []*candidate{k.candidate(d.source, "", false, func(context.Context) (login, error) { return login{}, problem })}
 	}
 	for key, program := range d.Helpers {
 		if own, prefix := splitKey(key); own == host {
@@ -115,7 +114,7 @@ func (d *dockerConfig) candidates(k *keychain, host string) (found []*candidate)
 	var entries []*candidate
 	for key, raw := range d.Auths {
 		if own, prefix := splitKey(key); own == host && !emptyEntry(raw) {
-			entries = append(entries, k.candidate(fmt.Sprintf("%s (auths, %s)", d.source, key), prefix, false, func(context.Context) (authn.AuthConfig, error) { return readEntry(raw) }))
+			entries = append(entries, k.candidate(fmt.Sprintf("%s (auths, %s)", d.source, key), prefix, false, func(context.Context) (login, error) { return readEntry(raw) }))
 		}
 	}
 	found = append(found, longestFirst(entries)...)
@@ -131,7 +130,7 @@ func (d *dockerConfig) candidates(k *keychain, host string) (found []*candidate)
 
 func (d *dockerConfig) helper(k *keychain, program, server, prefix string) *candidate {
 	source := fmt.Sprintf("docker-credential-%s (named in %s)", program, d.source)
-	return k.candidate(source, prefix, true, func(ctx context.Context) (authn.AuthConfig, error) { return k.helper(ctx, program, server) })
+	return k.candidate(source, prefix, true, func(ctx context.Context) (login, error) { return k.helper(ctx, program, server) })
 }
 
 // emptyEntry: with a store, Docker leaves {} behind as a mark.
@@ -141,14 +140,14 @@ func emptyEntry(raw json.RawMessage) bool {
 }
 
 // readEntry reads auth, username and password, identitytoken or registrytoken.
-func readEntry(raw json.RawMessage) (authn.AuthConfig, error) {
-	var value authn.AuthConfig
+func readEntry(raw json.RawMessage) (login, error) {
+	var value login
 	if err := json.Unmarshal(raw, &value); err != nil {
-		return authn.AuthConfig{}, errors.New("its auth is not base64 of user:password")
+		return login{}, errors.New("its auth is not base64 of user:password")
 	}
 	value.Auth = ""
 	value.Password = strings.TrimRight(value.Password, "\x00")
-	if value == (authn.AuthConfig{}) {
+	if value == (login{}) {
 		return value, errNothing
 	}
 	return value, nil
@@ -185,30 +184,30 @@ func canonicalHost(host string) string {
 }
 
 // runHelper asks a docker-credential program, as Docker does.
-func runHelper(ctx context.Context, program, server string) (authn.AuthConfig, error) {
+func runHelper(ctx context.Context, program, server string) (login, error) {
 	if !helperName.MatchString(program) {
-		return authn.AuthConfig{}, errors.New("that is no name of a helper")
+		return login{}, errors.New("that is no name of a helper")
 	}
 	path, err := exec.LookPath("docker-credential-" + program)
 	if err != nil {
-		return authn.AuthConfig{}, errors.New("that program is not installed here")
+		return login{}, errors.New("that program is not installed here")
 	}
 	ctx, cancel := context.WithTimeout(ctx, helperTimeout)
 	defer cancel()
 	got, err := client.Get(func(args ...string) client.Program { return &helperRun{cmd: exec.CommandContext(ctx, path, args...)} }, server)
 	switch {
 	case ctx.Err() != nil:
-		return authn.AuthConfig{}, fmt.Errorf("it did not answer within %s", helperTimeout)
+		return login{}, fmt.Errorf("it did not answer within %s", helperTimeout)
 	case credentials.IsErrCredentialsNotFound(err):
-		return authn.AuthConfig{}, errNothing
+		return login{}, errNothing
 	case err != nil:
-		return authn.AuthConfig{}, errors.New("it failed; run it by hand to see why")
+		return login{}, errors.New("it failed; run it by hand to see why")
 	case got.Username == "" && got.Secret == "":
-		return authn.AuthConfig{}, errNothing
+		return login{}, errNothing
 	case got.Username == "<token>":
-		return authn.AuthConfig{IdentityToken: got.Secret}, nil
+		return login{IdentityToken: got.Secret}, nil
 	}
-	return authn.AuthConfig{Username: got.Username, Password: got.Secret}, nil
+	return login{Username: got.Username, Password: got.Secret}, nil
 }
 
 // helperRun keeps a helper's standard error, which may hold anything, away from ours.

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/google/go-containerregistry/pkg/authn"
 )
 
 // grant is what one request for a repository is sent with.
@@ -43,12 +41,6 @@ func (s *session) authorize(ctx context.Context, repository string) (*grant, err
 	defer release(r.turn)
 	if g := r.current; g != nil && (g.expires.IsZero() || s.client.options.Now().Before(g.expires)) {
 		return g, nil
-	}
-	if !s.isProven() { // one at a time, so that a stale credential is refused once and not by every worker
-		if err := take(ctx, s.proving); err != nil {
-			return nil, err
-		}
-		defer release(s.proving)
 	}
 	usable := s.usable(repository)
 	for ; r.next < len(usable); r.next++ {
@@ -164,7 +156,7 @@ func (s *session) note(r *repositoryGrant, c *candidate, a *answer) {
 
 // anonymous is the last resort: public images need no credential.
 func (s *session) anonymous(ctx context.Context, repository string, r *repositoryGrant) (*grant, error) {
-	g, a, err := s.exchange(ctx, repository, r, authn.AuthConfig{})
+	g, a, err := s.exchange(ctx, repository, r, login{})
 	if err != nil || g != nil {
 		return g, err
 	}
@@ -180,7 +172,7 @@ func (s *session) giveUp(r *repositoryGrant, a *answer) error {
 
 // exchange turns a credential into a grant by the registry's challenge. Where the
 // token server refuses, its answer is returned instead.
-func (s *session) exchange(ctx context.Context, repository string, r *repositoryGrant, credential authn.AuthConfig) (*grant, *answer, error) {
+func (s *session) exchange(ctx context.Context, repository string, r *repositoryGrant, credential login) (*grant, *answer, error) {
 	wants := s.wants()
 	switch {
 	case wants.scheme == "":

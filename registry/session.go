@@ -13,8 +13,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/google/go-containerregistry/pkg/authn"
 )
 
 // session is what is known of one registry: its scheme, its challenge, the
@@ -48,6 +46,11 @@ func (s *session) get(ctx context.Context, method, repository, path string, limi
 	if err := s.prepare(ctx); err != nil {
 		return nil, err
 	}
+	done, err := s.prove(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	for {
 		grant, err := s.authorize(ctx, repository)
 		if err != nil {
@@ -67,6 +70,22 @@ func (s *session) get(ctx context.Context, method, repository, path string, limi
 			return a, err
 		}
 	}
+}
+
+// prove lets requests through one at a time until one was answered, so that a
+// stale credential is refused once and not for every worker.
+func (s *session) prove(ctx context.Context) (done func(), err error) {
+	if s.isProven() {
+		return func() {}, nil
+	}
+	if err := take(ctx, s.proving); err != nil {
+		return nil, err
+	}
+	if s.isProven() {
+		release(s.proving)
+		return func() {}, nil
+	}
+	return func() { release(s.proving) }, nil
 }
 
 // isRefusal says whether another credential may help. A 403 to a HEAD may only
@@ -145,7 +164,7 @@ func (s *session) sendOn(ctx context.Context, method, target, authorization stri
 	if wants.scheme != "bearer" {
 		return a, nil
 	}
-	g, _, err := s.token(ctx, wants, wants.scope, authn.AuthConfig{})
+	g, _, err := s.token(ctx, wants, wants.scope, login{})
 	if err != nil || g == nil {
 		return a, err
 	}

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/google/go-containerregistry/pkg/authn"
 )
 
 // maxBody bounds answers that are no manifests: tokens, errors, pings.
@@ -25,7 +23,7 @@ func (e *realmRefused) Error() string { return e.text }
 // token asks the token server that the registry names, as the distribution
 // project's token specification says: GET with the password, or POST with an
 // identity token. A refusal (4xx) is returned as the answer.
-func (s *session) token(ctx context.Context, wants challenge, scope string, credential authn.AuthConfig) (*grant, *answer, error) {
+func (s *session) token(ctx context.Context, wants challenge, scope string, credential login) (*grant, *answer, error) {
 	realm, err := url.Parse(wants.realm)
 	if err != nil || realm.Host == "" {
 		return nil, nil, &problem{kind: ErrUnavailable, text: fmt.Sprintf("%s names a token server that is no URL", s.host)}
@@ -60,7 +58,7 @@ func (s *session) token(ctx context.Context, wants challenge, scope string, cred
 
 // checkRealm lets a credential go only to the registry's own site or a host that
 // the user named, and nobody into this network.
-func (s *session) checkRealm(realm *url.URL, credential authn.AuthConfig) error {
+func (s *session) checkRealm(realm *url.URL, credential login) error {
 	named := slices.ContainsFunc(s.client.options.TokenHosts, func(h string) bool { return strings.EqualFold(h, realm.Host) })
 	switch {
 	case realm.Scheme != "https" && (realm.Scheme != "http" || s.scheme != "http"):
@@ -69,13 +67,13 @@ func (s *session) checkRealm(realm *url.URL, credential authn.AuthConfig) error 
 		return &problem{kind: ErrUnavailable, text: fmt.Sprintf("%s names a token server without TLS (%s)", s.host, realm.Host), fix: "allow that with --plain-http " + realm.Host}
 	case !named && !s.mayVisit(realm):
 		return &problem{kind: ErrUnavailable, text: fmt.Sprintf("%s names %s as its token server, an address inside this network", s.host, realm.Host), fix: "if that is right, set TAGBOAT_REGISTRY_TOKEN_HOSTS=" + realm.Host}
-	case credential != (authn.AuthConfig{}) && !named && !sameSite(s.host, realm.Host):
+	case credential != (login{}) && !named && !sameSite(s.host, realm.Host):
 		return &realmRefused{fmt.Sprintf("not sent, as the token server %s is not of the registry's domain (TAGBOAT_REGISTRY_TOKEN_HOSTS=%s allows it)", realm.Host, realm.Host)}
 	}
 	return nil
 }
 
-func tokenRequest(ctx context.Context, realm *url.URL, service, scope string, credential authn.AuthConfig) (*http.Request, error) {
+func tokenRequest(ctx context.Context, realm *url.URL, service, scope string, credential login) (*http.Request, error) {
 	query := realm.Query()
 	if credential.IdentityToken != "" {
 		form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {credential.IdentityToken}, "client_id": {"tagboat"}, "scope": {scope}, "service": {service}}
@@ -121,6 +119,6 @@ func (s *session) readToken(a *answer, server string) (*grant, error) {
 	return g, nil
 }
 
-func basic(credential authn.AuthConfig) string {
+func basic(credential login) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(credential.Username+":"+credential.Password))
 }

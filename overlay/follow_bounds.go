@@ -13,7 +13,7 @@ import (
 // so is a YAML alias to aliases.
 const (
 	maxVisits = 5000
-	maxBuilt  = 64 << 20 // bytes, each file counted as often as it is built
+	maxBuilt  = 32 << 20 // bytes, each file counted as often as it is built
 	maxNodes  = 500_000  // YAML nodes of one file, aliases expanded
 )
 

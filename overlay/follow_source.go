@@ -18,9 +18,9 @@ import (
 // files of a few kilobytes; what is larger by orders is not one, or not a kind
 // one.
 const (
-	maxPaths     = 4000     // files and directories
+	maxPaths     = 2000     // files and directories
 	maxReadFile  = 10 << 20 // bytes of one file
-	maxReadBytes = 64 << 20 // bytes of all files
+	maxReadBytes = 32 << 20 // bytes of all files
 	readsAtOnce  = 64
 )
 

@@ -75,14 +75,22 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 // alsoMatched warns of names that kustomize's regular expression finds in more
 // than one repository of the tree's own files.
 func (b *proveBuild) alsoMatched(changes []Change) []string {
+	var images []string
+	for _, name := range sortedKeys(b.new.files) {
+		for _, m := range imageLine.FindAllStringSubmatch(string(b.new.files[name]), -1) {
+			images = append(images, m[1])
+		}
+	}
 	var out []string
 	for _, c := range changes {
+		pattern := namePattern(c.Entry)
+		if b.new.dirs[path.Clean(c.Dir)] == nil || pattern == nil {
+			continue
+		}
 		others := map[string]bool{}
-		for _, name := range sortedKeys(b.new.files) {
-			for _, m := range imageLine.FindAllStringSubmatch(string(b.new.files[name]), -1) {
-				if r := repositoryOf(m[1]); r != c.Entry && matches(c.Entry, m[1]) {
-					others[r] = true
-				}
+		for _, i := range images {
+			if r := repositoryOf(i); r != c.Entry && pattern.MatchString(i) {
+				others[r] = true
 			}
 		}
 		if len(others) > 0 {

@@ -65,11 +65,20 @@ func repositoryOf(reference string) string {
 }
 
 // matches says whether kustomize's images transformer takes a value for an
-// entry's name, which it reads as a regular expression (api v0.21.2,
-// internal/image/image.go).
+// entry's name.
 func matches(name, value string) bool {
+	pattern := namePattern(name)
+	return pattern != nil && pattern.MatchString(value)
+}
+
+// namePattern is what kustomize makes of an entry's name, which it reads as a
+// regular expression (api v0.21.2, internal/image/image.go); nil matches nothing.
+func namePattern(name string) *regexp.Regexp {
 	pattern, err := regexp.Compile("^" + name + `(:[a-zA-Z0-9_.{}-]*)?(@[a-zA-Z0-9]+([.+_-][a-zA-Z0-9]+)*:[a-zA-Z0-9_.{}-]*)?$`)
-	return err == nil && pattern.MatchString(value)
+	if err != nil {
+		return nil
+	}
+	return pattern
 }
 
 // unwantedBecause adds to a difference what made it, where that can be told.

@@ -15,6 +15,7 @@ import (
 	"tagboat/overlay"
 	"tagboat/record"
 	"tagboat/registry"
+	"tagboat/scm"
 )
 
 //go:embed body.md.tmpl
@@ -259,8 +260,12 @@ func (r *run) undo(changes []overlay.Change) string {
 	if len(refs) > 3 {
 		return ""
 	}
-	return fmt.Sprintf("tagboat promote --repo %s --path %s --to %s --app %s --allow-older --again %s",
-		shellWord(r.repo.About().Name), shellWord(r.id.Path), r.id.Environment, r.id.App, strings.Join(refs, " "))
+	repo := "--repo " + shellWord(r.repo.About().URL)
+	if about := r.repo.About(); about.Host != "" && scm.SureForge(about.Host) == "" {
+		repo += " --forge " + about.Forge
+	}
+	return fmt.Sprintf("tagboat promote %s --path %s --to %s --app %s --allow-older --again %s",
+		repo, shellWord(r.id.Path), r.id.Environment, r.id.App, strings.Join(refs, " "))
 }
 
 func lines(changes []overlay.Change) string {

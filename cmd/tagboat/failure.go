@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"tagboat/ci"
+	"tagboat/overlay"
+	"tagboat/promote"
+	"tagboat/registry"
+	"tagboat/scm"
+)
+
+// failure is how an error is told to machines: a stable code and the exit code.
+type failure struct {
+	code string
+	exit int
+}
+
+// failureOf finds the code of an error; the more telling cause comes first.
+func failureOf(err error) failure {
+	for _, f := range []struct {
+		cause error
+		failure
+	}{
+		{promote.ErrMisused, failure{"misused", 2}},
+		{promote.ErrForeign, failure{"foreign-commits", 1}},
+		{promote.ErrOtherTarget, failure{"other-target", 1}},
+		{promote.ErrContended, failure{"contended", 1}},
+		{overlay.ErrNoKustomization, failure{"no-kustomization", 2}},
+		{overlay.ErrNoEntry, failure{"no-entry", 2}},
+		{overlay.ErrShared, failure{"shared-base", 2}},
+		{overlay.ErrUnsafe, failure{"unsafe-file", 1}},
+		{overlay.ErrNoEffect, failure{"no-effect", 1}},
+		{overlay.ErrUnwanted, failure{"unwanted-change", 1}},
+		{overlay.ErrUnproven, failure{"unproven", 1}},
+		{registry.ErrMovedTag, failure{"tag-moved", 1}},
+		{registry.ErrPlatform, failure{"platform-missing", 1}},
+		{registry.ErrNotImage, failure{"not-an-image", 1}},
+		{registry.ErrDigestMismatch, failure{"digest-mismatch", 1}},
+		{registry.ErrNotFound, failure{"image-not-found", 1}},
+		{registry.ErrDenied, failure{"registry-denied", 1}},
+		{registry.ErrRateLimited, failure{"registry-rate-limited", 1}},
+		{registry.ErrUnavailable, failure{"registry-unavailable", 1}},
+		{scm.ErrRefused, failure{"forge-refused", 1}},
+		{scm.ErrDenied, failure{"forge-denied", 1}},
+		{scm.ErrRateLimited, failure{"forge-rate-limited", 1}},
+		{scm.ErrUnavailable, failure{"forge-unavailable", 1}},
+		{scm.ErrNotFound, failure{"forge-not-found", 1}},
+		{scm.ErrUnsupported, failure{"unsupported", 1}},
+		{context.Canceled, failure{"interrupted", 1}},
+	} {
+		if errors.Is(err, f.cause) {
+			return f.failure
+		}
+	}
+	return failure{"failed", 1}
+}
+
+func misused(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", promote.ErrMisused, fmt.Sprintf(format, args...))
+}
+
+// complain tells an error to people and, in CI, on the run's page.
+func (t *tool) complain(err error) {
+	text := t.redactor.Redact(err.Error())
+	if errors.Is(err, overlay.ErrNoEntry) {
+		text += "\nName one with --entry, or add one with --add."
+	}
+	t.say("tagboat: %s", text)
+	_ = t.commands.Annotate(ci.Annotation{Level: ci.Error, Title: "tagboat: " + failureOf(err).code, Message: text})
+}

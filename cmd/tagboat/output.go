@@ -1,0 +1,263 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"tagboat/ci"
+	"tagboat/image"
+	"tagboat/overlay"
+	"tagboat/promote"
+	"tagboat/scm"
+)
+
+// report is the machine-readable result. schemaVersion changes when a field
+// changes its meaning or goes; new fields may come.
+type report struct {
+	SchemaVersion int         `json:"schemaVersion"`
+	Promotions    []promotion `json:"promotions"`
+}
+
+type promotion struct {
+	Outcome     promote.Outcome `json:"outcome"`
+	Reason      string          `json:"reason,omitempty"`
+	Environment string          `json:"environment,omitempty"`
+	Ring        string          `json:"ring,omitempty"`
+	App         string          `json:"app,omitempty"`
+	Changes     []change        `json:"changes"`
+	Proof       *proof          `json:"proof,omitempty"`
+	Gates       []struct{}      `json:"gates"`
+	PullRequest *pullRequest    `json:"pullRequest,omitempty"`
+	Commit      string          `json:"commit,omitempty"`
+	Warnings    []string        `json:"warnings"`
+	Plan        *plan           `json:"plan,omitempty"`
+	Error       *failed         `json:"error,omitempty"`
+}
+
+type change struct {
+	File       string `json:"file"`
+	Line       int    `json:"line"`
+	Entry      string `json:"entry"`
+	Repository string `json:"repository"`
+	Added      bool   `json:"added,omitempty"`
+	From       pin    `json:"from"`
+	To         pin    `json:"to"`
+}
+
+type pin struct {
+	Tag    string `json:"tag,omitempty"`
+	Digest string `json:"digest,omitempty"`
+}
+
+type proof struct {
+	Status  overlay.Status `json:"status"`
+	Reason  string         `json:"reason,omitempty"`
+	Changed []rendered     `json:"changed"`
+}
+
+type rendered struct {
+	Path      string `json:"path"`
+	Object    string `json:"object"`
+	Field     string `json:"field"`
+	Container string `json:"container,omitempty"`
+	From      string `json:"from"`
+	To        string `json:"to"`
+}
+
+type pullRequest struct {
+	Number     int       `json:"number,omitempty"`
+	URL        string    `json:"url,omitempty"`
+	HeadBranch string    `json:"headBranch"`
+	BaseBranch string    `json:"baseBranch"`
+	State      scm.State `json:"state"`
+}
+
+type plan struct {
+	Diff  string `json:"diff"`
+	Title string `json:"title"`
+	Body  string `json:"body"`
+}
+
+type failed struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+func promotionOf(r promote.Result, err error) promotion {
+	p := promotion{
+		Outcome: r.Outcome, Reason: r.Reason, Environment: r.Environment, App: r.App,
+		Changes: changesOf(r.Changes), Gates: []struct{}{}, Warnings: append([]string{}, r.Warnings...), Proof: proofOf(r.Proof),
+	}
+	if r.Commit != nil {
+		p.Commit = r.Commit.SHA
+	}
+	if pr := r.PullRequest; pr != nil {
+		p.PullRequest = &pullRequest{Number: pr.Number, URL: pr.URL, HeadBranch: r.HeadBranch, BaseBranch: r.BaseBranch, State: pr.State}
+	}
+	if r.Outcome == promote.Planned {
+		p.Plan = &plan{Diff: r.Diff, Title: r.Title, Body: r.Body}
+	}
+	if err != nil {
+		p.Outcome = promote.Failed
+		p.Error = &failed{Code: failureOf(err).code, Message: err.Error()}
+	}
+	return p
+}
+
+func changesOf(changes []overlay.Change) []change {
+	out := []change{}
+	for _, c := range changes {
+		out = append(out, change{
+			File: c.File, Line: c.Line, Entry: c.Entry, Repository: c.To.Repository, Added: c.Added, From: pinOf(c.From), To: pinOf(c.To),
+		})
+	}
+	return out
+}
+
+func pinOf(ref image.Reference) pin { return pin{Tag: ref.Tag, Digest: ref.Digest} }
+
+func proofOf(p overlay.Proof) *proof {
+	if p.Status == "" {
+		return nil
+	}
+	out := &proof{Status: p.Status, Reason: p.Reason, Changed: []rendered{}}
+	for _, c := range p.Changed {
+		out.Changed = append(out.Changed, rendered{Path: c.Dir, Object: c.Object, Field: c.Field, Container: c.Container, From: c.From, To: c.To})
+	}
+	return out
+}
+
+// report tells how promotions ended: the result to standard output, the words to
+// standard error, outputs and summary to the CI.
+func (t *tool) report(c *cli.Context, all []promotion, r promote.Result, err error) error {
+	for _, w := range r.Warnings {
+		t.warn(w)
+	}
+	if err != nil {
+		t.complain(err)
+	} else {
+		t.say("%s", sentence(r))
+	}
+	if ciErr := t.tellCI(all, r); ciErr != nil {
+		t.warn(ciErr.Error())
+	}
+	var printErr error
+	if c.String("output") == "json" {
+		printErr = t.printJSON(report{SchemaVersion: 1, Promotions: all})
+	} else {
+		printErr = t.printText(r)
+	}
+	if err != nil {
+		return exitError{failureOf(err).exit}
+	}
+	return printErr
+}
+
+func (t *tool) printJSON(v any) error {
+	encoder := json.NewEncoder(t.stdout)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(v)
+}
+
+// printText prints the result alone: the pull request's URL (on plain git the head
+// branch), or of a dry run the diff and the text.
+func (t *tool) printText(r promote.Result) error {
+	if r.Outcome == promote.Planned {
+		_, err := fmt.Fprintf(t.stdout, "%s\n%s\n\n%s", r.Diff, r.Title, r.Body)
+		return err
+	}
+	pr := r.PullRequest
+	if pr == nil {
+		return nil
+	}
+	where := pr.URL
+	if where == "" {
+		where = r.HeadBranch
+	}
+	_, err := fmt.Fprintln(t.stdout, where)
+	return err
+}
+
+// sentence is the outcome in one line for people.
+func sentence(r promote.Result) string {
+	var moves []string
+	for _, c := range r.Changes[:min(len(r.Changes), 5)] {
+		moves = append(moves, fmt.Sprintf("%s %s", c.Entry, arrow(c)))
+	}
+	s := fmt.Sprintf("%s: %s to %s", r.Outcome, r.App, r.Environment)
+	if len(moves) > 0 && r.Outcome != promote.UpToDate {
+		s += " (" + strings.Join(moves, ", ") + ")"
+	}
+	if r.Reason != "" {
+		s += ": " + r.Reason
+	}
+	return s
+}
+
+func arrow(c overlay.Change) string {
+	to := c.To.Tag
+	if to == "" || to == c.From.Tag {
+		to = strings.TrimLeft(to+"@"+c.To.Digest[:min(len(c.To.Digest), 19)], "@")
+	}
+	switch {
+	case c.Added:
+		return "added at " + to
+	case c.From.Tag != "":
+		return c.From.Tag + " → " + to
+	}
+	return "→ " + to
+}
+
+func (t *tool) warn(text string) {
+	t.say("warning: %s", text)
+	_ = t.commands.Annotate(ci.Annotation{Level: ci.Warning, Title: "tagboat", Message: t.redactor.Redact(text)})
+}
+
+// tellCI hands on the outputs, and the pull request's table as the job's summary.
+func (t *tool) tellCI(all []promotion, r promote.Result) error {
+	if t.job.Kind == ci.None {
+		return nil
+	}
+	result, err := json.Marshal(report{SchemaVersion: 1, Promotions: all})
+	if err != nil {
+		return err
+	}
+	outputs := []ci.Output{
+		{Name: "outcome", Value: string(all[0].Outcome)},
+		{Name: "changed", Value: fmt.Sprint(r.Outcome == promote.Opened || r.Outcome == promote.Updated)},
+	}
+	if pr := all[0].PullRequest; pr != nil {
+		outputs = append(outputs, ci.Output{Name: "pull-request-url", Value: pr.URL}, ci.Output{Name: "pull-request-number", Value: fmt.Sprint(pr.Number)})
+	}
+	if len(r.Images) > 0 {
+		outputs = append(outputs, ci.Output{Name: "digest", Value: r.Images[0].Reference.Digest})
+	}
+	outputs = append(outputs, ci.Output{Name: "result", Value: t.redactor.Redact(string(result))})
+	left, err := t.job.WriteOutputs(outputs)
+	for _, name := range left {
+		if name != "result" { // too large for a dotenv report more often than not
+			t.say("warning: output %s does not fit into the dotenv report", name)
+		}
+	}
+	return errors.Join(err, t.job.AppendSummary(t.redactor.Redact(summary(all[0], r))))
+}
+
+func summary(p promotion, r promote.Result) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "### Tagboat: %s\n\n", promote.Code(sentence(r)))
+	if p.PullRequest != nil && p.PullRequest.URL != "" {
+		fmt.Fprintf(&b, "%s\n\n", p.PullRequest.URL)
+	}
+	if p.Error != nil {
+		fmt.Fprintf(&b, "%s: %s\n", promote.Code(p.Error.Code), promote.Code(p.Error.Message))
+	}
+	if r.Body != "" {
+		b.WriteString(r.Body)
+	}
+	return b.String() + "\n"
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"tagboat/registry/registrytest"
+	"tagboat/scm/scmtest"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"tagboat": func() { os.Exit(run(context.Background(), os.Args, os.Stdout, os.Stderr, os.Getenv)) },
+	})
+}
+
+// TestScripts runs testdata/*.txt. Beside testscript's own commands a script has:
+//
+//	push NAME IMAGE [platform=A,B] [day=N] [revision=R] [source=S]   push an image; $NAME is its digest
+//	forge github|github-rest|gitlab|gitea [...]                      serve the files below config/ as acme/config
+//	person push|merge|squash|close|update|revert ...                 do what people do there
+//	pulls                                                            print the pull requests
+//	body NUMBER                                                      print a pull request's body
+//	show BRANCH PATH                                                 print a file of a branch
+//	expand FILE...                                                   put the variables into files
+//	registry fail|limit|untag|delete ...                             make the registry do what registries do
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:           "testdata",
+		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
+		Setup:         setup,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"push": push, "forge": forge, "person": person, "pulls": pulls, "body": body, "show": show, "registry": registryKnob, "expand": expand,
+		},
+	})
+}
+
+// yard is what a script works on.
+type yard struct {
+	t        testing.TB
+	registry *registrytest.Registry
+	store    *scmtest.Store
+}
+
+type yardKey struct{}
+
+func setup(e *testscript.Env) error {
+	y := &yard{t: e.T().(testing.TB), registry: registrytest.New()}
+	e.Defer(y.registry.Close)
+	e.Values[yardKey{}] = y
+	e.Setenv("REGISTRY", y.registry.Host())
+	e.Setenv("HOME", e.WorkDir)
+	e.Setenv("DOLLAR", "$")
+	return nil
+}
+
+func yardOf(ts *testscript.TestScript) *yard { return ts.Value(yardKey{}).(*yard) }
+
+func push(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: push NAME IMAGE [platform=A,B] [day=N] [revision=R] [source=S]")
+	}
+	y := yardOf(ts)
+	spec := registrytest.ImageSpec{Platforms: []string{"linux/amd64", "linux/arm64"}, Attested: true, Content: args[0] + args[1], Labels: map[string]string{}}
+	for _, arg := range args[2:] {
+		key, value, _ := strings.Cut(arg, "=")
+		switch key {
+		case "platform":
+			spec.Platforms = strings.Split(value, ",")
+		case "day":
+			day, err := time.Parse("2", value)
+			ts.Check(err)
+			spec.Created = time.Date(2026, 3, day.Day(), 12, 0, 0, 0, time.UTC)
+		case "revision", "source":
+			spec.Labels["org.opencontainers.image."+key] = value
+		default:
+			ts.Fatalf("push: unknown %s", arg)
+		}
+	}
+	digest, err := y.registry.PushImage(args[1], spec)
+	ts.Check(err)
+	ts.Setenv(args[0], digest)
+}
+
+// forge serves config/ and sets REPO and the credential.
+func forge(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: forge KIND")
+	}
+	files := map[string]string{}
+	root := ts.MkAbs("config")
+	ts.Check(filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		name, relErr := filepath.Rel(root, path)
+		if relErr != nil {
+			return relErr
+		}
+		files[filepath.ToSlash(name)] = os.Expand(string(content), ts.Getenv)
+		return err
+	}))
+	y := yardOf(ts)
+	y.store = scmtest.NewStore("main", files)
+	serve, known := forges()[args[0]]
+	if !known {
+		ts.Fatalf("forge: unknown %s", args[0])
+	}
+	for key, value := range serve(y.t, y.store, ts.Defer) {
+		ts.Setenv(key, value)
+	}
+}
+
+func person(ts *testscript.TestScript, neg bool, args []string) {
+	y := yardOf(ts)
+	number := func() (n int) {
+		_, err := fmt.Sscan(args[1], &n)
+		ts.Check(err)
+		return n
+	}
+	var err error
+	switch args[0] {
+	case "push": // push BRANCH PATH FILE
+		_, err = y.store.Push(args[1], "mei", "Change "+args[2], map[string]string{args[2]: os.Expand(ts.ReadFile(args[3]), ts.Getenv)})
+	case "merge":
+		_, err = y.store.MergePullRequest(number(), "merge")
+	case "squash":
+		_, err = y.store.MergePullRequest(number(), "squash")
+	case "close":
+		err = y.store.ClosePullRequest(number(), "mei")
+	case "update":
+		_, err = y.store.UpdateBranch(number())
+	case "revert": // revert BRANCH
+		sha, _ := y.store.Branch(args[1])
+		_, err = y.store.Revert(args[1], sha)
+	case "protect": // protect PATTERN
+		y.store.Protect(args[1])
+	default:
+		ts.Fatalf("person: unknown %s", args[0])
+	}
+	ts.Check(err)
+}
+
+func pulls(ts *testscript.TestScript, neg bool, _ []string) {
+	all := yardOf(ts).store.Pulls(func(scmtest.Pull) bool { return true })
+	slices.SortFunc(all, func(a, b scmtest.Pull) int { return a.Number - b.Number })
+	var b strings.Builder
+	for _, p := range all {
+		fmt.Fprintf(&b, "%d %s %s -> %s: %s", p.Number, p.State, p.Head, p.Base, p.Title)
+		for _, l := range p.Labels {
+			fmt.Fprintf(&b, " [%s]", l)
+		}
+		b.WriteString("\n")
+	}
+	print(ts, b.String())
+}
+
+func body(ts *testscript.TestScript, neg bool, args []string) {
+	var n int
+	_, err := fmt.Sscan(args[0], &n)
+	ts.Check(err)
+	p, err := yardOf(ts).store.Pull(n)
+	ts.Check(err)
+	print(ts, p.Body)
+}
+
+func show(ts *testscript.TestScript, neg bool, args []string) {
+	y := yardOf(ts)
+	sha, ok := y.store.Branch(args[0])
+	if !ok {
+		if !neg {
+			ts.Fatalf("no branch %s", args[0])
+		}
+		return
+	}
+	content, _, err := y.store.ReadFile(sha, args[1])
+	ts.Check(err)
+	print(ts, string(content))
+}
+
+func print(ts *testscript.TestScript, text string) {
+	_, err := ts.Stdout().Write([]byte(text))
+	ts.Check(err)
+}
+
+// expand puts the script's variables into files.
+func expand(ts *testscript.TestScript, neg bool, args []string) {
+	for _, name := range args {
+		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(os.Expand(ts.ReadFile(name), ts.Getenv)), 0o644))
+	}
+}
+
+// registryKnob makes the registry misbehave: fail STATUS CODE, limit RETRY-AFTER,
+// untag REPOSITORY TAG, delete REPOSITORY DIGEST.
+func registryKnob(ts *testscript.TestScript, neg bool, args []string) {
+	y := yardOf(ts)
+	switch args[0] {
+	case "fail":
+		var status int
+		_, err := fmt.Sscan(args[1], &status)
+		ts.Check(err)
+		y.registry.Fail(registrytest.Match{}, status, args[2])
+	case "limit":
+		y.registry.Limit(registrytest.Match{}, args[1])
+	case "untag":
+		ts.Check(y.registry.Untag(args[1], args[2]))
+	case "delete":
+		ts.Check(y.registry.Delete(args[1], args[2]))
+	case "reset":
+		y.registry.Reset()
+	default:
+		ts.Fatalf("registry: unknown %s", args[0])
+	}
+}

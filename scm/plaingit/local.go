@@ -10,14 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/storer"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
 	"tagboat/scm"
+	"tagboat/scm/internal/gitobj"
 )
 
 // local is a repository on this machine, used in place.
@@ -27,8 +26,6 @@ type local struct {
 	storage *filesystem.Storage
 }
 
-const objectCache = 16 * cache.MiByte
-
 func openLocal(path string) (remote, storer.EncodedObjectStorer, error) {
 	l := &local{dir: path, bare: true}
 	if info, err := os.Stat(filepath.Join(path, ".git")); err == nil && info.IsDir() {
@@ -37,8 +34,7 @@ func openLocal(path string) (remote, storer.EncodedObjectStorer, error) {
 	if _, err := os.Stat(filepath.Join(l.dir, "HEAD")); err != nil {
 		return nil, nil, fmt.Errorf("%w: %s is no git repository", scm.ErrNotFound, path)
 	}
-	l.storage = filesystem.NewStorageWithOptions(osfs.New(l.dir), cache.NewObjectLRU(objectCache),
-		filesystem.Options{AlternatesFS: osfs.New("/")})
+	l.storage = gitobj.Disk(l.dir)
 	if _, err := git.Open(l.storage, nil); err != nil { // checks the format's version and extensions
 		return nil, nil, err
 	}

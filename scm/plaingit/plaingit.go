@@ -182,7 +182,7 @@ func (r *Repository) commit(ctx context.Context, sha string) (*object.Commit, er
 	// Many servers refuse a commit that no branch is at; then every branch is
 	// fetched whole, in case one leads to it.
 	_, refused := r.remote.read(ctx, r.o.Depth, func(refs) []plumbing.Hash { return []plumbing.Hash{h} })
-	if _, err := object.GetCommit(r.objects, h); err != nil && !r.remote.complete() {
+	if _, err := object.GetCommit(r.objects, h); err != nil {
 		_, err := r.remote.read(ctx, 0, func(all refs) []plumbing.Hash { return slices.Collect(maps.Values(all.heads)) })
 		if err != nil {
 			return nil, errors.Join(refused, err)

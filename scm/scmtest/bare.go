@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5"
-	"github.com/go-git/go-git/v5/plumbing/cache"
-	"github.com/go-git/go-git/v5/storage/filesystem"
+
+	"tagboat/scm/internal/gitobj"
 )
 
 // Bare is a bare repository on disk, with a person at its side: Push, MergeBranch,
@@ -25,7 +24,7 @@ func NewBare(dir string, files map[string]string) (*Bare, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a bare repository: %w", err)
 	}
-	disk := filesystem.NewStorage(osfs.New(dir), cache.NewObjectLRU(16*cache.MiByte))
+	disk := gitobj.Disk(dir)
 	if _, err := git.Init(disk, nil); err != nil {
 		return nil, fmt.Errorf("make a bare repository in %s: %w", dir, err)
 	}

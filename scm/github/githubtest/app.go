@@ -67,8 +67,7 @@ func (s *Server) authorizeApp(r *request) *Answer {
 	return nil
 }
 
-func getInstallation(s *Server, w http.ResponseWriter, _ *request) (int, any) {
-	w.Header().Set("Date", s.opts.App.now().UTC().Format(http.TimeFormat))
+func getInstallation(s *Server, _ http.ResponseWriter, _ *request) (int, any) {
 	if s.opts.App.NotInstalled {
 		return refuse(http.StatusNotFound, "Not Found")
 	}

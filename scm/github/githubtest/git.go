@@ -45,7 +45,7 @@ func handlers() map[string]handler {
 		"GET pulls/{pull_number}/reviews":              listReviews,
 		"PUT pulls/{pull_number}/reviews/{review_id}/dismissals": dismissReview,
 		"GET installation": getInstallation,
-		"POST /app/installations/{installation_id}/access_tokens": createInstallationToken,
+		"POST app/installations/{installation_id}/access_tokens": createInstallationToken,
 	}
 }
 

@@ -190,7 +190,7 @@ func (s *Server) labels(names []string) []any {
 	out := []any{}
 	for i, n := range names {
 		out = append(out, map[string]any{
-			"id": i + 1, "node_id": "LA_x", "url": s.rest("labels/x"), "name": n, "description": nil, "color": "ededed", "default": false,
+			"id": i + 1, "node_id": "LA_x", "url": s.rest("labels/x"), "name": n, "description": "", "color": "ededed", "default": false,
 		})
 	}
 	return out

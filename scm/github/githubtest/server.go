@@ -307,7 +307,11 @@ func (s *Server) end(start int, op string, status int) {
 }
 
 func (s *Server) serve(w *httptest.ResponseRecorder, req *http.Request, body []byte) (op string) {
-	w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
+	now := time.Now()
+	if s.opts.App != nil {
+		now = s.opts.App.now()
+	}
+	w.Header().Set("Date", now.UTC().Format(http.TimeFormat))
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	if req.URL.Path == s.graphqlPath() {
 		return s.serveGraphQL(w, req, body)
@@ -402,7 +406,7 @@ func (s *Server) authorize(r *request) *Answer {
 	if v := r.Header.Get("X-Github-Api-Version"); v != "" && v != "2022-11-28" && v != "2026-03-10" {
 		return &Answer{Status: http.StatusBadRequest, Message: "The API version " + v + " is not supported."}
 	}
-	if strings.HasPrefix(r.op, "POST /app/") || r.op == "GET installation" {
+	if strings.HasPrefix(r.op, "POST app/") || r.op == "GET installation" {
 		return s.authorizeApp(r)
 	}
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")

@@ -344,7 +344,7 @@ func TestListsTheNewestPageOfClosedOnes(t *testing.T) {
 	s := githubtest.New(t, st, githubtest.Options{})
 	r := open(t, s)
 	var last string
-	for i := range 120 {
+	for i := range 104 {
 		sha, err := st.Push(head, "mei", "More", map[string]string{"n.txt": strings.Repeat("x", i)})
 		if err != nil {
 			t.Fatal(err)
@@ -354,7 +354,7 @@ func TestListsTheNewestPageOfClosedOnes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if i < 119 {
+		if i < 103 {
 			if err := st.ClosePullRequest(p.Number, "mei"); err != nil {
 				t.Fatal(err)
 			}
@@ -365,7 +365,7 @@ func TestListsTheNewestPageOfClosedOnes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(list) != 101 || list[0].State != scm.Open || list[0].HeadCommit != last || list[1].Number != 119 || list[100].Number != 20 {
+	if len(list) != 101 || list[0].State != scm.Open || list[0].HeadCommit != last || list[1].Number != 103 || list[100].Number != 4 {
 		t.Errorf("%d listed, from %+v", len(list), list[0])
 	}
 	if len(s.Calls()) != 2 {

@@ -293,6 +293,10 @@ func getTree(s *Server, _ http.ResponseWriter, r *request) (int, any) {
 		}
 		sha = e.SHA
 	}
+	truncated := s.opts.Truncate > 0 && len(entries) > s.opts.Truncate
+	if truncated {
+		entries = entries[:s.opts.Truncate]
+	}
 	list := []any{}
 	for _, e := range entries {
 		item := map[string]any{"path": e.Name, "mode": e.Mode, "type": e.Type, "sha": e.SHA}
@@ -301,7 +305,7 @@ func getTree(s *Server, _ http.ResponseWriter, r *request) (int, any) {
 		}
 		list = append(list, item)
 	}
-	return http.StatusOK, s.object("git-tree", map[string]any{"sha": sha, "tree": list, "truncated": false, "url": s.rest("git/trees/" + sha)})
+	return http.StatusOK, s.object("git-tree", map[string]any{"sha": sha, "tree": list, "truncated": truncated, "url": s.rest("git/trees/" + sha)})
 }
 
 func createTree(s *Server, _ http.ResponseWriter, r *request) (int, any) {

@@ -32,6 +32,7 @@ type Options struct {
 
 	NoGraphQL   bool // POST /graphql is 404, as on emulators
 	NoTreePaths bool // git/trees takes no COMMIT:PATH
+	Truncate    int  // git/trees shows so many entries at most; 0 is all
 	NoDrafts    bool // drafts are refused with 422
 
 	ActionsMayNotOpen bool     // POST pulls is 403, the setting is off
@@ -47,7 +48,7 @@ type Options struct {
 	// testing/synctest, with a Delay, Rounds is then exact.
 	InProcess bool
 	Delay     time.Duration // every answer takes so long
-	TLS   bool          // serve https with a certificate of its own, see CAFile
+	TLS       bool          // serve https with a certificate of its own, see CAFile
 }
 
 // Answer is what a knob makes the server say.
@@ -57,6 +58,7 @@ type Answer struct {
 	Errors  []any // strings or objects, as GitHub mixes them
 	Header  map[string]string
 	Body    string // raw, instead of Message
+	JSON    any    // instead of Message
 }
 
 // Call is one request that was served.
@@ -437,6 +439,10 @@ func write(w http.ResponseWriter, a Answer) {
 		return
 	}
 	w.WriteHeader(a.Status)
+	if a.JSON != nil {
+		_ = json.NewEncoder(w).Encode(a.JSON)
+		return
+	}
 	out := map[string]any{"message": a.Message, "documentation_url": "https://docs.github.com/rest", "status": fmt.Sprint(a.Status)}
 	if len(a.Errors) > 0 {
 		out["errors"] = a.Errors

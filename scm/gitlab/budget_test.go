@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -28,11 +29,22 @@ func (w *world) reading() (base, at scm.Tip, all []scm.PullRequest) {
 	return base, at, all
 }
 
-func slow(s *gitlabtest.Server, _ *gitlab.Options) { s.Latency = 15 * time.Millisecond }
+// counted runs a case in a bubble where Rounds is exact.
+func counted(t *testing.T, f func(*testing.T)) {
+	t.Helper()
+	synctest.Test(t, f)
+}
+
+func slow(s *gitlabtest.Server, o *gitlab.Options) {
+	s.Latency = time.Second
+	o.BaseURL, o.Transport.Base = "https://gitlab.example", s.Transport()
+}
 
 // DESIGN.md §4: a new merge request within four sequential rounds, an update
 // within five, nothing to do within two.
-func TestBudget(t *testing.T) {
+func TestBudget(t *testing.T) { counted(t, budget) }
+
+func budget(t *testing.T) {
 	w := start(t, slow)
 	base, _, _ := w.reading()
 	d := w.draft(base, "v2")

@@ -41,9 +41,13 @@ func start(t *testing.T, set ...func(*gitlabtest.Server, *gitlab.Options)) *worl
 	for _, f := range set {
 		f(w.fake, &o)
 	}
-	url, stop := w.fake.Start()
-	t.Cleanup(stop)
-	w.url, o.BaseURL = url, url
+	w.url = o.BaseURL
+	if o.Transport.Base == nil {
+		var stop func()
+		w.url, stop = w.fake.Start()
+		t.Cleanup(stop)
+	}
+	o.BaseURL = w.url
 	var err error
 	if w.repo, err = gitlab.New(o); err != nil {
 		t.Fatal(err)

@@ -20,17 +20,16 @@ import (
 func TestTipOfTheDefaultBranch(t *testing.T) {
 	for name, rounds := range map[string]int{"main": 1, "master": 1, "trunk": 2} {
 		t.Run(name, func(t *testing.T) {
-			w := start(t, func(s *gitlabtest.Server, _ *gitlab.Options) {
-				s.Store = scmtest.NewStore(name, seed())
-				slow(s, nil)
+			counted(t, func(t *testing.T) {
+				w := start(t, slow, func(s *gitlabtest.Server, _ *gitlab.Options) { s.Store = scmtest.NewStore(name, seed()) })
+				tip := w.tip("")
+				if sha, _ := w.fake.Store.Branch(name); tip.Branch != name || tip.Commit.SHA != sha || tip.Protected {
+					t.Errorf("got %+v", tip)
+				}
+				if n := w.fake.Rounds(); n != rounds {
+					t.Errorf("%d rounds", n)
+				}
 			})
-			tip := w.tip("")
-			if sha, _ := w.fake.Store.Branch(name); tip.Branch != name || tip.Commit.SHA != sha || tip.Protected {
-				t.Errorf("got %+v", tip)
-			}
-			if n := w.fake.Rounds(); n != rounds {
-				t.Errorf("%d rounds", n)
-			}
 		})
 	}
 }
@@ -188,7 +187,9 @@ func TestLogReadsPagesAsTheyAreAskedFor(t *testing.T) {
 	}
 }
 
-func TestChanges(t *testing.T) {
+func TestChanges(t *testing.T) { counted(t, changes) }
+
+func changes(t *testing.T) {
 	w := start(t, slow)
 	base := w.tip("main")
 	first := w.commit(w.draft(base, "v2"))

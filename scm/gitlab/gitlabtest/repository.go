@@ -3,7 +3,6 @@ package gitlabtest
 import (
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"path"
 	"slices"
 	"strings"

@@ -40,7 +40,7 @@ type Server struct {
 	Store *scmtest.Store
 
 	BasePath     string        // of a relative URL root, for instance /gitlab
-	Latency      time.Duration // before each answer; makes Rounds exact
+	Latency      time.Duration // before each answer
 	DecodesSlash bool          // a proxy in front decodes %2F
 	Free         bool          // one reviewer and assignee, no reset of approvals
 	AutoCRLF     bool          // Gitaly up to 17.x: CRLF is stored as LF
@@ -83,6 +83,28 @@ func (s *Server) Start() (baseURL string, stop func()) {
 	return srv.URL + s.BasePath, srv.Close
 }
 
+// Transport answers in process, without a socket: within testing/synctest the
+// requests of a round are under way together for sure.
+func (s *Server) Transport() http.RoundTripper { return inProcess{s} }
+
+type inProcess struct{ s *Server }
+
+// RoundTrip answers a request.
+func (p inProcess) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := req.Context().Err(); err != nil {
+		return nil, err
+	}
+	in := req.Clone(req.Context())
+	if in.Body == nil {
+		in.Body = http.NoBody
+	}
+	out := httptest.NewRecorder()
+	p.s.ServeHTTP(out, in)
+	resp := out.Result()
+	resp.Request = req
+	return resp, nil
+}
+
 // Call is one request that was answered.
 type Call struct {
 	Op     string // getBranch, createCommit, …
@@ -119,7 +141,8 @@ func (s *Server) Count(op string) int {
 }
 
 // Rounds is the number of sequential rounds of the calls so far: requests that
-// were under way together count once. Set Latency.
+// were under way together count once. Set Latency, and use Transport within
+// testing/synctest to have it exact.
 func (s *Server) Rounds() int {
 	rounds, until := 0, -1
 	for _, c := range s.Calls() {

@@ -1,6 +1,7 @@
 package scmtest
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"maps"
@@ -80,6 +81,10 @@ const (
 	kHead = "tagboat/staging/todo-api"
 )
 
+// pushedBranch is the case for repositories without pull requests; all others of
+// pullCases are for those with them.
+const pushedBranch = "a pushed branch is the proposal"
+
 func seed() []TreeChange {
 	return []TreeChange{
 		{Path: "README.md", Content: []byte("# config\n")},
@@ -102,11 +107,13 @@ type suite struct {
 // repository for each case.
 func Conform(t *testing.T, fresh func(t *testing.T) Harness) {
 	t.Helper()
-	groups := []map[string]func(*suite){readCases(), commitCases(), pullCases()}
-	for _, cases := range groups {
+	for _, cases := range []map[string]func(*suite){readCases(), commitCases(), pullCases()} {
 		for _, name := range slices.Sorted(maps.Keys(cases)) {
 			t.Run(name, func(t *testing.T) {
 				s := &suite{Harness: fresh(t), t: t}
+				if _, ok := pullCases()[name]; ok && s.Can.PullRequests == (name == pushedBranch) {
+					t.Skip("the forge has no pull requests, or has them")
+				}
 				s.main = s.Person.DefaultBranch()
 				must(s, tried(s.Person.PushChanges(s.main, "mei", "Seed the configuration", seed())))
 				cases[name](s)
@@ -177,6 +184,7 @@ func readCases() map[string]func(*suite) {
 		"about names the repository":                    aboutNames,
 		"tip of the default and of a named branch":      tipReads,
 		"tip of a missing branch is not found":          tipMissing,
+		"a cancelled context ends every call":           cancelled,
 		"files pass TestFS":                             filesPassTestFS,
 		"files tell symlinks and modes":                 filesModes,
 		"files that are not there do not exist":         filesMissing,
@@ -226,6 +234,27 @@ func tipMissing(s *suite) {
 	s.push("team/side", "b.txt", "b")
 	_, err = s.Repo.Tip(s.t.Context(), "team")
 	s.wantErr(err, scm.ErrNotFound)
+}
+
+func cancelled(s *suite) {
+	d := s.draft(kNew)
+	ctx, cancel := context.WithCancel(s.t.Context())
+	files := s.Repo.Files(ctx, d.From.Commit.SHA)
+	cancel()
+	_, tip := s.Repo.Tip(ctx, s.main)
+	_, read := fs.ReadFile(files, kFile)
+	_, changes := s.Repo.Changes(ctx, d.From.Commit.SHA, d.From.Commit.SHA)
+	_, list := s.Repo.PullRequests(ctx, kHead, s.main)
+	_, commit := s.Repo.Commit(ctx, d)
+	for what, err := range map[string]error{"tip": tip, "read": read, "pull requests": list, "commit": commit} {
+		if !errors.Is(err, context.Canceled) {
+			s.t.Errorf("%s: %v, want context.Canceled", what, err)
+		}
+	}
+	if changes != nil && !errors.Is(changes, context.Canceled) { // nothing to ask for
+		s.t.Errorf("changes: %v, want context.Canceled", changes)
+	}
+	s.diff("the branch", "", s.branch(kHead))
 }
 
 func filesPassTestFS(s *suite) {

@@ -16,6 +16,9 @@ func pullCases() map[string]func(*suite) {
 		"propose for the branch of a fork opens its own":        proposeBesideFork,
 		"propose with labels and people":                        proposeDecorates,
 		"propose with people who are nobody warns":              proposeWarns,
+		"propose keeps the labels that a person set":            proposeKeepsLabels,
+		"propose without a head branch opens nothing":           proposeNothing,
+		"propose after a person's update of the branch":         proposeAfterUpdate,
 		"propose a draft":                                       proposeDraft,
 		"propose with auto-merge":                               proposeAutoMerge,
 		"propose another digest clears auto-merge":              proposeRenewed,
@@ -25,7 +28,7 @@ func pullCases() map[string]func(*suite) {
 		"pull requests: merged":                                 pullsMerged,
 		"pull requests: newest first":                           pullsOrder,
 		"close saves the text and says why":                     closeSays,
-		"a pushed branch is the proposal":                       branchIsProposal,
+		pushedBranch:                                            branchIsProposal,
 	}
 }
 
@@ -39,7 +42,6 @@ func (s *suite) proposal(head string) scm.Proposal {
 // proposed commits and opens a pull request.
 func (s *suite) proposed() scm.PullRequest {
 	s.t.Helper()
-	s.need(s.Can.PullRequests, "pull requests")
 	c := s.commit(s.draft(kNew))
 	return must(s, tried(s.Repo.Propose(s.t.Context(), s.proposal(c.SHA))))
 }
@@ -62,7 +64,6 @@ func numbers(list []scm.PullRequest) (out []int) {
 }
 
 func proposeOpens(s *suite) {
-	s.need(s.Can.PullRequests, "pull requests")
 	c := s.commit(s.draft(kNew))
 	s.diff("before", 0, len(s.list()))
 	p := must(s, tried(s.Repo.Propose(s.t.Context(), s.proposal(c.SHA))))
@@ -81,7 +82,6 @@ func proposeOpens(s *suite) {
 }
 
 func proposeAdopts(s *suite) {
-	s.need(s.Can.PullRequests, "pull requests")
 	c := s.commit(s.draft(kNew))
 	n := must(s, tried(s.Person.OpenPull(NewPull{Head: kHead, Base: s.main, Title: "by hand", Author: "mei"}))).Number
 	p := must(s, tried(s.Repo.Propose(s.t.Context(), s.proposal(c.SHA))))
@@ -102,7 +102,7 @@ func proposeUpdates(s *suite) {
 }
 
 func proposeBesideFork(s *suite) {
-	s.need(s.Can.PullRequests && s.Can.Forks, "pull requests of forks")
+	s.need(s.Can.Forks, "pull requests of forks")
 	fork := must(s, tried(s.Person.OpenForkPull(
 		NewPull{Head: kHead, Base: s.main, Title: "evil", Author: "eve", Fork: "eve/config"}, map[string]string{kFile: "evil"})))
 	c := s.commit(s.draft(kNew))
@@ -116,7 +116,6 @@ func proposeBesideFork(s *suite) {
 }
 
 func proposeDecorates(s *suite) {
-	s.need(s.Can.PullRequests, "pull requests")
 	c := s.commit(s.draft(kNew))
 	w := s.proposal(c.SHA)
 	w.Labels = []string{"promotion", "staging"}
@@ -139,7 +138,7 @@ func proposeDecorates(s *suite) {
 }
 
 func proposeWarns(s *suite) {
-	s.need(s.Can.PullRequests && s.Can.Reviewers, "reviewers")
+	s.need(s.Can.Reviewers, "reviewers")
 	c := s.commit(s.draft(kNew))
 	w := s.proposal(c.SHA)
 	w.Reviewers = []string{s.Ghost, s.Reviewer}
@@ -150,8 +149,47 @@ func proposeWarns(s *suite) {
 	s.diff("reviewers", []string{s.Reviewer}, s.pull(p.Number).Reviewers)
 }
 
+func proposeKeepsLabels(s *suite) {
+	s.need(s.Can.Labels, "labels")
+	p := s.proposed()
+	must(s, tried(s.Person.EditPull(p.Number, func(p *Pull) error {
+		p.Labels = []string{"urgent"}
+		return nil
+	})))
+	w := s.proposal(p.HeadCommit)
+	w.Number, w.Labels = p.Number, []string{"promotion"}
+	must(s, tried(s.Repo.Propose(s.t.Context(), w)))
+	s.diff("labels", []string{"promotion", "urgent"}, slices.Sorted(slices.Values(s.pull(p.Number).Labels)))
+	w.Labels = nil
+	must(s, tried(s.Repo.Propose(s.t.Context(), w)))
+	s.diff("labels, none asked for", []string{"promotion", "urgent"}, slices.Sorted(slices.Values(s.pull(p.Number).Labels)))
+}
+
+func proposeNothing(s *suite) {
+	p, err := s.Repo.Propose(s.t.Context(), s.proposal(s.tip("").Commit.SHA))
+	if err == nil {
+		s.t.Errorf("opened %+v", p)
+	}
+	s.diff("listed", 0, len(s.list()))
+}
+
+func proposeAfterUpdate(s *suite) {
+	s.need(s.Can.UpdatesPR, "update of a pull request's branch")
+	p := s.proposed()
+	main := s.push(s.main, "README.md", "moved on")
+	merge := must(s, tried(s.Person.UpdateBranch(p.Number)))
+	list := s.list()
+	if len(list) != 1 || list[0].HeadCommit != merge {
+		s.t.Fatalf("listed %+v, want the head commit %s", list, merge)
+	}
+	s.diff("net change", []string{kFile}, s.changes(main, merge).Paths)
+	c := s.commit(onHead(s.draft("v3\n"), merge, kNew))
+	s.diff("net change after a commit", []string{kFile}, s.changes(main, c.SHA).Paths)
+	s.diff("the base's file", "moved on", s.at(c.SHA, "README.md"))
+}
+
 func proposeDraft(s *suite) {
-	s.need(s.Can.PullRequests && s.Can.Draft, "drafts")
+	s.need(s.Can.Draft, "drafts")
 	c := s.commit(s.draft(kNew))
 	w := s.proposal(c.SHA)
 	w.Draft = true
@@ -169,7 +207,7 @@ func proposeDraft(s *suite) {
 }
 
 func proposeAutoMerge(s *suite) {
-	s.need(s.Can.PullRequests && s.Can.AutoMerge, "auto-merge")
+	s.need(s.Can.AutoMerge, "auto-merge")
 	c := s.commit(s.draft(kNew))
 	w := s.proposal(c.SHA)
 	w.AutoMerge = true
@@ -185,7 +223,7 @@ func proposeAutoMerge(s *suite) {
 }
 
 func proposeRenewed(s *suite) {
-	s.need(s.Can.PullRequests && s.Can.AutoMerge, "auto-merge")
+	s.need(s.Can.AutoMerge, "auto-merge")
 	c := s.commit(s.draft(kNew))
 	w := s.proposal(c.SHA)
 	w.AutoMerge = true
@@ -283,9 +321,6 @@ func closeSays(s *suite) {
 }
 
 func branchIsProposal(s *suite) {
-	if s.Can.PullRequests {
-		s.t.Skip("the forge has pull requests")
-	}
 	s.diff("before", 0, len(s.list()))
 	c := s.commit(s.draft(kNew))
 	w := s.proposal(c.SHA)

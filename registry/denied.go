@@ -17,21 +17,11 @@ func (s *session) deniedFor(r *repositoryGrant, a *answer) error {
 		sources = append(sources, "nothing for it in "+strings.Join(empty, ", "))
 	}
 	text := fmt.Sprintf("%s answered %s; credentials: %s", s.host, s.redact(a), strings.Join(sources, "; "))
-	return &problem{kind: ErrDenied, text: text, fix: s.fix(r)}
-}
-
-// who is the credential in use, for a registry that hides what it denies.
-func (s *session) who() string {
-	for _, c := range s.candidates {
-		if value, err := c.peek(); err == nil && value {
-			return "the credential of " + c.source
-		}
-	}
-	return "everybody without a credential"
+	return &problem{kind: ErrDenied, text: text, fix: s.fix()}
 }
 
 // fix is the likely cause, by registry.
-func (s *session) fix(r *repositoryGrant) string {
+func (s *session) fix() string {
 	switch {
 	case s.host == "ghcr.io" || strings.HasPrefix(s.host, "containers."):
 		return "GITHUB_TOKEN needs packages: read and the package must be linked to the repository or list it under Manage Actions access; a GitHub App's token cannot read private packages at all"
@@ -43,14 +33,14 @@ func (s *session) fix(r *repositoryGrant) string {
 		return "the service account needs roles/artifactregistry.reader"
 	case strings.HasSuffix(s.host, ".azurecr.io"):
 		return "log in with az acr login; the identity needs the role AcrPull"
-	case s.robot(r):
+	case s.robot():
 		return "the user is \"robot\" and no more: in robot$name the shell or CI took $name for a variable, so escape the $"
 	}
 	return fmt.Sprintf("log in with docker login %s, or set TAGBOAT_REGISTRY_HOST=%s, TAGBOAT_REGISTRY_USER and TAGBOAT_REGISTRY_PASSWORD", s.host, s.host)
 }
 
 // robot recognises Harbor's robot accounts after a shell has eaten their names.
-func (s *session) robot(*repositoryGrant) bool {
+func (s *session) robot() bool {
 	for _, c := range s.candidates {
 		c.mu.Lock()
 		user := c.value.Username
@@ -60,11 +50,4 @@ func (s *session) robot(*repositoryGrant) bool {
 		}
 	}
 	return false
-}
-
-// peek says whether the credential was fetched and not refused, without asking.
-func (c *candidate) peek() (bool, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.known, c.err
 }

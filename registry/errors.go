@@ -17,6 +17,7 @@ type answer struct {
 	body   []byte
 	url    *url.URL // where it came from in the end
 	over   bool     // the body was longer than the limit
+	as     string   // whose credential it was asked with, for people
 }
 
 // code and message are the first of the errors that the body lists, as the OCI
@@ -130,7 +131,7 @@ func (s *session) judge(what string, a *answer) error {
 	case a.status < 500 && a.status != http.StatusNotFound && a.url.Host != s.host:
 		return &problem{kind: ErrUnavailable, text: fmt.Sprintf("%s keeps %s at %s, which answered %s", s.host, what, a.url.Host, s.redact(a)), fix: "the registry's storage is at fault, or not reachable from here"}
 	case a.status == http.StatusNotFound:
-		return &problem{kind: ErrNotFound, cause: errGone, text: fmt.Sprintf("%s has no %s, or hides it from %s (%s)", s.host, what, s.who(), s.redact(a)),
+		return &problem{kind: ErrNotFound, cause: errGone, text: fmt.Sprintf("%s has no %s, or hides it from %s (%s)", s.host, what, a.as, s.redact(a)),
 			fix: "check the spelling, and that the push has finished (--wait polls for it)"}
 	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden:
 		return s.denied(a)

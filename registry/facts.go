@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -94,11 +95,11 @@ func (f *Facts) add(from string, texts map[string]string, believable func(string
 		&f.Source:   {"org.opencontainers.image.source", "org.label-schema.vcs-url"},
 		&f.Version:  {"org.opencontainers.image.version", "org.label-schema.version"},
 	} {
-		if text := plain(firstOf(texts[keys[0]], texts[keys[1]]), 500); *field == "" && text != "" {
+		if text := plain(cmp.Or(texts[keys[0]], texts[keys[1]]), 500); *field == "" && text != "" {
 			*field, took = text, true
 		}
 	}
-	if created := believable(firstOf(texts["org.opencontainers.image.created"], texts["org.label-schema.build-date"])); f.Created.IsZero() && !created.IsZero() {
+	if created := believable(cmp.Or(texts["org.opencontainers.image.created"], texts["org.label-schema.build-date"])); f.Created.IsZero() && !created.IsZero() {
 		f.Created, took = created, true
 	}
 	if took {

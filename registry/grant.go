@@ -20,6 +20,14 @@ type grant struct {
 	used      atomic.Bool
 }
 
+// who is whose credential a grant is, for a registry that hides what it denies.
+func (g *grant) who() string {
+	if g.candidate == nil {
+		return "those who come without a credential"
+	}
+	return "the credential of " + g.candidate.source
+}
+
 // repositoryGrant is the grant of one repository: the current one, and which
 // credential is next if it is refused.
 type repositoryGrant struct {

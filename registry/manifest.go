@@ -2,6 +2,7 @@ package registry
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/hex"
@@ -193,7 +194,7 @@ func (d *document) checkImage() error {
 	case d.Config.MediaType == "application/vnd.cncf.helm.config.v1+json":
 		return notImage("it is a Helm chart")
 	default:
-		return notImage("it is an artifact of type %q", plain(firstOf(d.ArtifactType, d.Config.MediaType), 100))
+		return notImage("it is an artifact of type %q", plain(cmp.Or(d.ArtifactType, d.Config.MediaType), 100))
 	}
 	if err := image.CheckDigest(d.Config.Digest); err != nil {
 		return notImage("its configuration has no digest: %v", err)
@@ -207,15 +208,6 @@ func (d *document) checkImage() error {
 		}
 	}
 	return nil
-}
-
-func firstOf(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
 }
 
 // memory keeps the manifests and configurations that were read, by repository and

@@ -4,15 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-
-	"golang.org/x/sync/errgroup"
 
 	"tagboat/image"
 )
@@ -188,130 +183,6 @@ func naming(reference string) string {
 	return "tag " + reference
 }
 
-// describe fills in the platforms, checks the required ones, and notes where git
-// pins a child of the index.
-func (c *Client) describe(ctx context.Context, q Query, d *document, found *Image) error {
-	repository := q.Reference.Repository
-	if !d.isIndex() {
-		return c.describeSingle(ctx, q, d, found)
-	}
-	walk := &walk{client: c, repository: repository}
-	all, lost := walk.leaves(ctx, d, maxDepth)
-	if lost != nil && !errors.Is(lost, ErrNotFound) {
-		return lost
-	}
-	if lost != nil {
-		found.Warnings = append(found.Warnings, "a part of the image's index is not in the registry: "+lost.Error())
-	}
-	found.Platforms = platformsOf(all)
-	for _, child := range d.Manifests {
-		if slices.Contains(q.Pinned, child.Digest) {
-			found.Warnings = append(found.Warnings, fmt.Sprintf("git pins %s, which is only the %s part of this image; the digest of the whole is pinned now", child.Digest, firstOf(child.Platform.String(), "nameless")))
-		}
-	}
-	if err := c.checkPlatforms(ctx, repository, q.Platforms, all); err != nil {
-		if lost != nil {
-			return fmt.Errorf("%w (a part of the index is lost: %w)", err, lost)
-		}
-		return err
-	}
-	found.Checked = slices.Clone(q.Platforms)
-	return nil
-}
-
-// checkPlatforms finds the child of each required platform, and then looks whether
-// all of them are there.
-func (c *Client) checkPlatforms(ctx context.Context, repository string, required []string, all []leaf) error {
-	wanted := map[string]descriptor{}
-	for _, text := range required {
-		platform, err := parsePlatform(text)
-		if err != nil {
-			return err
-		}
-		i := slices.IndexFunc(all, func(l leaf) bool { return l.platform == platform })
-		if i < 0 {
-			return missing(platform, platformsOf(all))
-		}
-		wanted[platform] = all[i].child
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	for platform, child := range wanted {
-		group.Go(func() error { return c.checkChild(ctx, repository, platform, child, maxDepth) })
-	}
-	return group.Wait()
-}
-
-// describeSingle reads the platform of an image that is no index from its
-// configuration, which is fetched only where a platform is required.
-func (c *Client) describeSingle(ctx context.Context, q Query, d *document, found *Image) error {
-	if len(q.Platforms) == 0 {
-		return nil
-	}
-	config, err := c.configOf(ctx, q.Reference.Repository, d)
-	if err != nil {
-		if errors.Is(err, ErrNotFound) {
-			return &problem{kind: ErrPlatform, cause: errGone, text: "the image's configuration is not in the registry, so it cannot be pulled", fix: "push the image again"}
-		}
-		return err
-	}
-	if own := config.String(); own != "" {
-		found.Platforms = []string{own}
-	}
-	for _, platform := range q.Platforms {
-		wanted, err := parsePlatform(platform)
-		if err != nil {
-			return err
-		}
-		if !slices.Contains(found.Platforms, wanted) {
-			return missing(wanted, found.Platforms)
-		}
-	}
-	found.Checked = slices.Clone(q.Platforms)
-	return nil
-}
-
-// Exists says whether a digest is in its repository: nil, or an error that is
-// ErrNotFound where the registry said so. It sends a HEAD, and a GET where the
-// registry will not answer one.
-func (c *Client) Exists(ctx context.Context, ref image.Reference) error {
-	ctx = c.begin(ctx, 0)
-	if err := image.CheckRepository(ref.Repository); err != nil {
-		return fmt.Errorf("look for %s: %w", ref, err)
-	}
-	if err := image.CheckDigest(ref.Digest); err != nil {
-		return fmt.Errorf("look for %s: %w", ref, err)
-	}
-	if err := c.exists(ctx, ref.Repository, ref.Digest); err != nil {
-		return fmt.Errorf("look for %s: %w", ref, err)
-	}
-	return nil
-}
-
-func (c *Client) exists(ctx context.Context, repository, digest string) error {
-	s := c.session(repository)
-	a, err := s.get(ctx, http.MethodHead, path(repository), "/manifests/"+digest, maxBody)
-	if err != nil && !errors.Is(err, ErrDenied) {
-		return err
-	}
-	if err == nil && a.status == http.StatusOK && headProves(a.header, digest) {
-		return nil
-	}
-	// A HEAD has no body to explain a refusal, storage behind a redirect may answer
-	// it with 403 or 405, and some registries know no HEAD at all.
-	_, err = c.fetchExact(ctx, repository, digest)
-	return err
-}
-
-// headProves takes the digest in the header for an answer; without that header, at
-// least the content type of a manifest, which a login page has not.
-func headProves(header http.Header, digest string) bool {
-	if announced := header.Get("Docker-Content-Digest"); announced != "" {
-		return announced == digest
-	}
-	kind, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
-	return isIndexType(kind) || isManifestType(kind)
-}
-
 // fetchExact asks the registry itself, not the memory.
 func (c *Client) fetchExact(ctx context.Context, repository, digest string) (*document, error) {
 	d, err := c.fetch(ctx, repository, digest, digest)
@@ -319,18 +190,4 @@ func (c *Client) fetchExact(ctx context.Context, repository, digest string) (*do
 		return nil, &problem{kind: ErrDigestMismatch, text: fmt.Sprintf("asked for %s, the registry sent %s", digest, d.digest), fix: "a proxy or the registry is at fault; ask the registry itself"}
 	}
 	return d, err
-}
-
-// commitID is a tag without a digit that does not move all the same.
-var commitID = regexp.MustCompile(`^[a-f]{7,64}$`)
-
-// mutableTag warns of tags that are made to move. Several registries (Quay, and
-// those with retention rules) delete a digest once no tag points to it.
-func mutableTag(tag string) []string {
-	moving := []string{"latest", "main", "master", "trunk", "head", "dev", "develop", "development", "edge", "nightly", "stable", "canary", "beta", "alpha", "test", "staging", "prod", "production", "release", "current", "rolling", "snapshot"}
-	name := strings.ToLower(tag)
-	if tag == "" || (!slices.Contains(moving, name) && (strings.ContainsFunc(tag, unicode.IsDigit) || commitID.MatchString(tag))) {
-		return nil
-	}
-	return []string{fmt.Sprintf("the tag %q looks made to move; when it does, some registries delete the digest that is pinned: give each build a tag of its own", tag)}
 }

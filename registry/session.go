@@ -63,6 +63,7 @@ func (s *session) get(ctx context.Context, method, repository, path string, limi
 		}
 		if !s.isRefusal(method, a) {
 			s.accepted(grant)
+			a.as = grant.who()
 			return a, nil
 		}
 		again, err := s.rejected(ctx, repository, grant, a)

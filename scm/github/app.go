@@ -145,7 +145,7 @@ func (t *renewing) RoundTrip(req *http.Request) (*http.Response, error) {
 // clock is a second fast is refused with 401.
 func (c *appCredential) mint(ctx context.Context) (*github.InstallationToken, error) {
 	token, err := c.ask(ctx, c.now())
-	resp := responseOf(err)
+	resp := responseOf(err) //nolint:bodyclose // go-github has read and closed it
 	if resp == nil || resp.StatusCode != http.StatusUnauthorized {
 		return token, err
 	}

@@ -43,7 +43,7 @@ func responseOf(err error) *http.Response {
 }
 
 func answerOf(err error) (answer, bool) {
-	resp := responseOf(err)
+	resp := responseOf(err) //nolint:bodyclose // go-github has read and closed it
 	if resp == nil {
 		return answer{}, false
 	}

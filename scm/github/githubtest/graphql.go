@@ -13,6 +13,7 @@ import (
 	"github.com/vektah/gqlparser/v2"
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/validator"
+	"github.com/vektah/gqlparser/v2/validator/rules"
 
 	"tagboat/scm/scmtest"
 )
@@ -20,6 +21,7 @@ import (
 //go:embed testdata/schema.graphql
 var schemaText string
 
+//nolint:gochecknoglobals // the embedded file, parsed once for all tests
 var loadSchema = sync.OnceValues(func() (*ast.Schema, error) {
 	return gqlparser.LoadSchema(&ast.Source{Name: "schema.graphql", Input: schemaText})
 })
@@ -31,7 +33,7 @@ func CheckDocument(document string, variables map[string]any) (field string, err
 	if err != nil {
 		return "", fmt.Errorf("load GitHub's schema: %w", err)
 	}
-	doc, errs := gqlparser.LoadQuery(schema, document)
+	doc, errs := gqlparser.LoadQueryWithRules(schema, document, rules.NewDefaultRules())
 	if len(errs) > 0 {
 		return "", errs
 	}

@@ -39,9 +39,9 @@ type route struct {
 }
 
 // loadSpec reads the description once for all servers of a test binary.
-func loadSpec() (*spec, error) { return loadOnce() }
-
-var loadOnce = sync.OnceValues(func() (*spec, error) {
+//
+//nolint:gochecknoglobals // the embedded file, parsed once for all tests
+var loadSpec = sync.OnceValues(func() (*spec, error) {
 	unzip, err := gzip.NewReader(bytes.NewReader(openapiGzip))
 	if err != nil {
 		return nil, fmt.Errorf("read GitHub's description: %w", err)

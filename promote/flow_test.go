@@ -26,6 +26,7 @@ type world struct {
 	images   *registrytest.Registry
 	promoter *promote.Promoter
 	appends  bool // the forge cannot move a branch by compare and swap
+	calls    calls
 }
 
 const (
@@ -46,7 +47,7 @@ func newWorld(t *testing.T, forge forgeFor) *world {
 		"base/deployment.yaml":    deployment("todo-api") + "---\n" + deployment("todo-web"),
 		"README.md":               "config\n",
 	})
-	w.repo = forge.open(t, w.store)
+	w.repo = forge.open(t, w.store, w.transport())
 	w.appends = forge.appends
 	client, err := registry.New(registry.Options{Env: func(string) string { return "" }, ConfigDir: t.TempDir()})
 	if err != nil {

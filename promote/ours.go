@@ -33,7 +33,7 @@ func (r *run) examine(ctx context.Context, s *state) (*head, error) {
 	if !h.exists {
 		return h, nil
 	}
-	h.files = r.repo.Files(ctx, s.head.Commit.SHA)
+	h.files = s.tree
 	h.fork = s.files
 	if s.changes.MergeBase != s.base.Commit.SHA {
 		h.fork = r.repo.Files(ctx, s.changes.MergeBase)

@@ -31,6 +31,7 @@ type state struct {
 	said    map[int]record.Trailers // of closed pull requests, by number
 
 	head    *scm.Tip // nil: no such branch
+	tree    fs.FS    // at the head
 	changes scm.Changes
 }
 
@@ -53,15 +54,21 @@ func (r *run) read(ctx context.Context) (*state, error) {
 		return nil, err
 	}
 	s.files = r.repo.Files(ctx, s.base.Commit.SHA)
+	outer := ctx
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
 		s.entries, err = overlay.Entries(s.files, r.id.Path)
 		return r.about(s, err)
 	})
 	if s.head != nil {
+		s.tree = r.repo.Files(outer, s.head.Commit.SHA)
 		group.Go(func() (err error) {
 			s.changes, err = r.repo.Changes(ctx, s.base.Commit.SHA, s.head.Commit.SHA)
 			return err
+		})
+		group.Go(func() error {
+			_, _ = overlay.Entries(s.tree, r.id.Path) // fills the cache; examine says what is wrong with it
+			return nil
 		})
 	}
 	said := make([]record.Trailers, len(s.prs))

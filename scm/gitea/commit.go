@@ -285,8 +285,9 @@ func (r *Repository) notMade(ctx context.Context, c change, cause error) error {
 			return fmt.Errorf("%w: branch %s is at %s, %s was read: %w", scm.ErrMoved, c.base, short(tip.Commit.SHA), short(c.parent), cause)
 		}
 	}
-	if statusOf(cause) == http.StatusInternalServerError {
-		return fmt.Errorf("%w (nothing was committed; Gitea says 500 also when a hook or a branch rule refuses: its log has the reason)", cause)
+	f, err := r.features(ctx)
+	if statusOf(cause) == http.StatusInternalServerError && err == nil && (!f.swap || f.unknown) {
+		return fmt.Errorf("%w: nothing was committed; Gitea before 1.26 says 500 when a hook or a branch rule refuses, and its log has the reason: %w", scm.ErrRefused, cause)
 	}
 	return fmt.Errorf("%w (nothing was committed)", cause)
 }

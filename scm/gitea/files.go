@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	sdk "code.gitea.io/sdk/gitea"
@@ -17,9 +18,10 @@ import (
 )
 
 // Files implements scm.Repository. A file is one call, a directory one too,
-// whatever its size: Gitea's contents API spends a look at the history on each
-// entry (seven seconds for 600 on a small server), so that directories are listed
-// as git trees, and as contents only where the server does not take "SHA:path".
+// as a git tree: Gitea's contents API spends a look at the history on each entry
+// (seven seconds for 600 on a small server) and does not tell which are
+// executable. A server that does not take "SHA:path" for a tree is asked level by
+// level.
 func (r *Repository) Files(ctx context.Context, commit string) fs.FS {
 	t := treeAt{r, commit}
 	return scm.NewFiles(ctx, scm.FileSource{ReadFile: t.readFile, ReadDir: t.readDir})
@@ -75,52 +77,55 @@ func (t treeAt) readDir(ctx context.Context, dir string) ([]scm.FileEntry, error
 	if unlawful(dir) {
 		return nil, fs.ErrNotExist
 	}
-	treeish := t.commit
-	if dir != "." {
-		treeish += ":" + dir
-	}
-	_, entries, err := t.r.tree(ctx, treeish)
-	if err == nil {
-		list := make([]scm.FileEntry, 0, len(entries))
-		for _, e := range entries {
-			list = append(list, scm.FileEntry{Name: e.Path, Mode: scm.GitMode(e.Mode), Size: e.Size, ID: e.SHA})
-		}
-		return list, nil
-	}
-	if s := statusOf(err); dir == "." || s != http.StatusBadRequest && s != http.StatusNotFound {
-		return nil, t.missingCommit(err)
-	}
-	return t.listContents(ctx, dir)
-}
-
-// missingCommit tells the 400 that Gitea gives for a tree that is not there.
-func (t treeAt) missingCommit(err error) error {
-	if says(err, http.StatusBadRequest, "sha not found") {
-		err = fmt.Errorf("%w: %w", scm.ErrNotFound, err)
-	}
-	return t.r.describe(err, "list the files of commit %s", short(t.commit))
-}
-
-// listContents lists a directory by the documented, slow way. It also decides
-// whether the directory is there.
-func (t treeAt) listContents(ctx context.Context, dir string) ([]scm.FileEntry, error) {
-	raw, err := t.contents(ctx, dir)
+	entries, err := t.list(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	if raw[0] != '[' {
-		return nil, fmt.Errorf("is no directory: %w", fs.ErrNotExist)
-	}
-	var entries []sdk.ContentsResponse
-	if err := json.Unmarshal(raw, &entries); err != nil {
-		return nil, t.r.describe(err, "decode the list of %s", dir)
-	}
-	modes := map[string]string{"dir": "040000", "symlink": "120000", "submodule": "160000"}
 	list := make([]scm.FileEntry, 0, len(entries))
 	for _, e := range entries {
-		list = append(list, scm.FileEntry{Name: e.Name, Mode: scm.GitMode(modes[e.Type]), Size: e.Size, ID: e.SHA})
+		list = append(list, scm.FileEntry{Name: e.Path, Mode: scm.GitMode(e.Mode), Size: e.Size, ID: e.SHA})
 	}
 	return list, nil
+}
+
+func (t treeAt) list(ctx context.Context, dir string) ([]sdk.GitEntry, error) {
+	if dir == "." || t.r.noTreePath.Load() {
+		return t.walk(ctx, dir)
+	}
+	_, entries, err := t.r.tree(ctx, t.commit+":"+dir)
+	if err == nil {
+		return entries, nil
+	}
+	if s := statusOf(err); s != http.StatusBadRequest && s != http.StatusNotFound {
+		return nil, t.r.describe(err, "list %s at %s", dir, short(t.commit))
+	}
+	entries, err = t.walk(ctx, dir)
+	if err == nil {
+		t.r.noTreePath.Store(true) // it is there, so that the notation was refused
+	}
+	return entries, err
+}
+
+// walk lists a directory from the root down, one call a level. It decides whether
+// the directory is there.
+func (t treeAt) walk(ctx context.Context, dir string) ([]sdk.GitEntry, error) {
+	_, entries, err := t.r.tree(ctx, t.commit)
+	if says(err, http.StatusBadRequest, "sha not found") {
+		err = fmt.Errorf("%w: %w", scm.ErrNotFound, err)
+	}
+	if err != nil || dir == "." {
+		return entries, t.r.describe(err, "list the files of commit %s", short(t.commit))
+	}
+	for part := range strings.SplitSeq(dir, "/") {
+		i := slices.IndexFunc(entries, func(e sdk.GitEntry) bool { return e.Path == part && e.Type == "tree" })
+		if i < 0 {
+			return nil, fmt.Errorf("%w in commit %s", fs.ErrNotExist, short(t.commit))
+		}
+		if _, entries, err = t.r.tree(ctx, entries[i].SHA); err != nil {
+			return nil, t.r.describe(err, "list %s at %s", dir, short(t.commit))
+		}
+	}
+	return entries, nil
 }
 
 // contents reads a path, and answers fs.ErrNotExist if the commit does not have it.

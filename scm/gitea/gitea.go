@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tagboat/scm"
@@ -43,6 +44,7 @@ type Repository struct {
 	transport        *scm.Transport
 	http             *http.Client
 	sleep            func(context.Context, time.Duration) error
+	noTreePath       atomic.Bool // the server was seen to refuse "SHA:path" for a tree
 
 	mu       sync.Mutex
 	asking   chan struct{} // closed when version is known; nil: not asked yet

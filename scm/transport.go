@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -12,8 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -145,40 +142,6 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-timer.C:
 		return nil
 	}
-}
-
-func newBase(caFiles []string, conns int) (http.RoundTripper, error) {
-	pool, err := CertPool(caFiles)
-	if err != nil {
-		return nil, err
-	}
-	base := http.DefaultTransport.(*http.Transport).Clone()
-	base.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
-	base.MaxIdleConnsPerHost = conns
-	base.ResponseHeaderTimeout = time.Minute
-	return base, nil
-}
-
-// CertPool is the system's certificate authorities and those in PEM files; nil
-// (the system's) without files.
-func CertPool(files []string) (*x509.CertPool, error) {
-	if len(files) == 0 {
-		return nil, nil
-	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		return nil, fmt.Errorf("read the system's certificate authorities: %w", err)
-	}
-	for _, file := range files {
-		pem, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("read CA file: %w", err)
-		}
-		if !pool.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("CA file %s holds no PEM certificate", file)
-		}
-	}
-	return pool, nil
 }
 
 // Client is an http.Client over the Transport. It follows a redirect only with
@@ -359,71 +322,6 @@ func (c *call) send() (*http.Response, error) {
 		c.t.o.Observe(try)
 	}
 	return resp, err
-}
-
-type authError struct{ error }
-
-// Unwrap gives what Authorize answered.
-func (e *authError) Unwrap() error { return e.error }
-
-// credentialHeaders are the headers in which a forge takes a credential. net/http
-// keeps all but the first on a redirect to another host.
-func credentialHeaders() []string {
-	return []string{"Authorization", "Private-Token", "Job-Token", "Cookie", "X-Gitea-Otp"}
-}
-
-func (t *Transport) authorize(req *http.Request) error {
-	if !sameHost(req.URL, t.host) {
-		for _, h := range credentialHeaders() {
-			req.Header.Del(h)
-		}
-		return nil
-	}
-	if t.o.Authorize != nil {
-		if err := t.o.Authorize(req); err != nil {
-			return err
-		}
-	}
-	t.remember(req)
-	return nil
-}
-
-// remember keeps the credentials that were sent, for Redact.
-func (t *Transport) remember(req *http.Request) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, h := range credentialHeaders() {
-		for _, v := range req.Header.Values(h) {
-			words := strings.Fields(v)
-			if len(words) > 0 && len(words[len(words)-1]) >= 4 {
-				t.secrets[words[len(words)-1]] = true
-			}
-		}
-	}
-}
-
-// Redact replaces every credential that was ever sent with ***.
-func (t *Transport) Redact(text string) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for secret := range t.secrets {
-		text = strings.ReplaceAll(text, secret, "***")
-	}
-	return text
-}
-
-func sameHost(a, b *url.URL) bool {
-	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
-}
-
-func port(u *url.URL) string {
-	switch {
-	case u.Port() != "":
-		return u.Port()
-	case u.Scheme == "https":
-		return "443"
-	}
-	return "80"
 }
 
 // finalError turns a lost connection into ErrUnavailable, its cause kept.

@@ -84,6 +84,21 @@ func clocked(t *testing.T, f *forge, sleeps *[]time.Duration) *scm.Transport {
 	return tr
 }
 
+// send sends one request and reads the answer to its end.
+func send(ctx context.Context, tr *scm.Transport, method, url, payload string) (status int, body string, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(payload))
+	if err != nil {
+		return 0, "", err
+	}
+	resp, err := tr.Client().Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(b), err
+}
+
 func TestTransportTriesAgain(t *testing.T) {
 	s := time.Second
 	ok := answer{status: 200}
@@ -122,16 +137,12 @@ func TestTransportTriesAgain(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := &forge{answers: c.answers}
 			var sleeps []time.Duration
-			req, err := http.NewRequest(c.method, "https://git.example/api/x", strings.NewReader("payload"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			resp, err := clocked(t, f, &sleeps).RoundTrip(req)
+			status, _, err := send(t.Context(), clocked(t, f, &sleeps), c.method, "https://git.example/api/x", "payload")
 			if !errors.Is(err, c.err) {
 				t.Fatalf("error %v, want %v", err, c.err)
 			}
-			if err == nil && resp.StatusCode != c.status {
-				t.Errorf("status %d, want %d", resp.StatusCode, c.status)
+			if status != c.status {
+				t.Errorf("status %d, want %d", status, c.status)
 			}
 			if d := cmp.Diff(c.sleeps, sleeps); d != "" {
 				t.Errorf("sleeps: %s", d)
@@ -148,10 +159,15 @@ func TestTransportTriesAgain(t *testing.T) {
 func TestTransportPutsBackTheBodyThatItLookedAt(t *testing.T) {
 	var sleeps []time.Duration
 	tr := clocked(t, &forge{answers: []answer{{status: 403, body: `{"message":"Resource not accessible by integration"}`}}}, &sleeps)
-	resp, err := tr.Client().Get("https://git.example/api/x")
+	req, err := http.NewRequestWithContext(t.Context(), "GET", "https://git.example/api/x", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	resp, err := tr.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +183,7 @@ func TestLimitOfOneRequestHoldsBackTheOthers(t *testing.T) {
 	var sleeps []time.Duration
 	tr := clocked(t, f, &sleeps)
 	for range 2 {
-		if _, err := tr.Client().Get("https://git.example/api/x"); !errors.Is(err, scm.ErrRateLimited) {
+		if _, _, err := send(t.Context(), tr, "GET", "https://git.example/api/x", ""); !errors.Is(err, scm.ErrRateLimited) {
 			t.Fatalf("got %v", err)
 		}
 	}
@@ -184,11 +200,7 @@ func TestDeadlineThatComesBeforeTheLimitEnds(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, "GET", "https://git.example/x", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = tr.RoundTrip(req)
+	_, _, err = send(ctx, tr, "GET", "https://git.example/x", "")
 	var status *scm.StatusError
 	if !errors.As(err, &status) || !errors.Is(err, scm.ErrRateLimited) || !status.Says("slow down") || !status.Says("asks to wait 1m") {
 		t.Errorf("got %v", err)
@@ -210,16 +222,18 @@ func TestTokenGoesToItsOwnHostOnly(t *testing.T) {
 		t.Run(c.url, func(t *testing.T) {
 			f := &forge{answers: []answer{{status: 200}}}
 			var sleeps []time.Duration
-			req, err := http.NewRequest("GET", c.url, nil)
+			req, err := http.NewRequestWithContext(t.Context(), "GET", c.url, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if c.want == "" {
 				req.Header.Set("Private-Token", token) // as an SDK does, and net/http on a redirect
 			}
-			if _, err := clocked(t, f, &sleeps).RoundTrip(req); err != nil {
+			resp, err := clocked(t, f, &sleeps).RoundTrip(req)
+			if err != nil {
 				t.Fatal(err)
 			}
+			defer resp.Body.Close()
 			sent := f.seen[0].Header
 			if sent.Get("Authorization") != c.want || sent.Get("Private-Token") != "" {
 				t.Errorf("sent %v", sent)
@@ -251,15 +265,13 @@ func TestTokenIsDroppedOnARedirect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := tr.Client().Get(own.URL)
-	if err != nil {
+	if _, _, err := send(t.Context(), tr, "GET", own.URL, ""); err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
 	if leaked.Load() {
 		t.Error("the token went to another host")
 	}
-	if _, err := tr.Client().Post(own.URL, "text/plain", strings.NewReader("x")); err == nil || !strings.Contains(err.Error(), "new name") {
+	if _, _, err := send(t.Context(), tr, "POST", own.URL, "x"); err == nil || !strings.Contains(err.Error(), "new name") {
 		t.Errorf("a redirected write: %v", err)
 	}
 }
@@ -268,7 +280,7 @@ func TestErrorsHoldNoToken(t *testing.T) {
 	f := &forge{answers: []answer{{err: fmt.Errorf("proxy says no to %s", token)}}}
 	var sleeps []time.Duration
 	tr := clocked(t, f, &sleeps)
-	_, err := tr.Client().Get("https://git.example/x")
+	_, _, err := send(t.Context(), tr, "GET", "https://git.example/x", "")
 	if err == nil || strings.Contains(err.Error(), token) || !strings.Contains(err.Error(), "git.example: proxy says no to ***") {
 		t.Errorf("got %v", err)
 	}
@@ -301,17 +313,9 @@ func TestWritesGoOneByOneAndReadsSixteenAtOnce(t *testing.T) {
 	for i := range 60 {
 		method := []string{"GET", "GET", "POST"}[i%3]
 		wg.Go(func() {
-			req, err := http.NewRequest(method, server.URL, nil)
-			if err != nil {
+			if _, _, err := send(t.Context(), tr, method, server.URL, ""); err != nil {
 				t.Error(err)
-				return
 			}
-			resp, err := tr.RoundTrip(req)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			_ = resp.Body.Close()
 		})
 	}
 	wg.Wait()
@@ -327,11 +331,7 @@ func TestGraphQLQueryIsARead(t *testing.T) {
 	f := &forge{answers: []answer{{status: 502}, {status: 200}}}
 	var sleeps []time.Duration
 	tr := clocked(t, f, &sleeps)
-	req, err := http.NewRequestWithContext(scm.AsRead(t.Context()), "POST", "https://git.example/graphql", strings.NewReader("payload"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tr.RoundTrip(req); err != nil {
+	if _, _, err := send(scm.AsRead(t.Context()), tr, "POST", "https://git.example/graphql", "payload"); err != nil {
 		t.Fatal(err)
 	}
 	if tr.Reads() != 2 || tr.Writes() != 0 || f.bodies[1] != "payload" {
@@ -349,10 +349,7 @@ func TestPrivateCA(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		resp, err := tr.Client().Get(server.URL)
-		if err == nil {
-			_ = resp.Body.Close()
-		}
+		_, _, err = send(t.Context(), tr, "GET", server.URL, "")
 		return err
 	}
 	if err := get(); !errors.Is(err, scm.ErrUnavailable) || !strings.Contains(err.Error(), "CA file") {

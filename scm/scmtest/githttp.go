@@ -108,7 +108,7 @@ func (g *GitServer) advertise(w http.ResponseWriter, service string) error {
 
 func (g *GitServer) uploadPack(w http.ResponseWriter, r *http.Request) error {
 	req := packp.NewUploadPackRequest()
-	if err := req.UploadRequest.Decode(r.Body); err != nil {
+	if err := req.Decode(r.Body); err != nil {
 		return err
 	}
 	s := g.Store

@@ -9,9 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -103,113 +101,6 @@ func (p inProcess) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp := out.Result()
 	resp.Request = req
 	return resp, nil
-}
-
-// Call is one request that was answered.
-type Call struct {
-	Op     string // getBranch, createCommit, …
-	Status int
-	Query  url.Values
-	Body   map[string]any
-	start  int
-	end    int
-}
-
-// Calls are the requests so far, in the order in which they came.
-func (s *Server) Calls() []Call {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]Call(nil), s.calls...)
-}
-
-// Forget empties Calls.
-func (s *Server) Forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.calls = nil
-}
-
-// Count is how often an operation was called.
-func (s *Server) Count(op string) int {
-	n := 0
-	for _, c := range s.Calls() {
-		if c.Op == op {
-			n++
-		}
-	}
-	return n
-}
-
-// Rounds is the number of sequential rounds of the calls so far: requests that
-// were under way together count once. Set Latency, and use Transport within
-// testing/synctest to have it exact.
-func (s *Server) Rounds() int {
-	rounds, until := 0, -1
-	for _, c := range s.Calls() {
-		if c.start > until {
-			rounds++
-			until = c.end
-		}
-		until = min(until, c.end)
-	}
-	return rounds
-}
-
-// plan is what happens to some of the next calls of an operation.
-type plan struct {
-	op      string
-	times   int
-	status  int
-	body    any
-	header  http.Header
-	applied bool // answer with status after the request was applied
-	do      func()
-}
-
-// Fail answers the next calls of an operation ("" is any) with a status.
-func (s *Server) Fail(op string, times, status int, body any) {
-	s.add(&plan{op: op, times: times, status: status, body: body})
-}
-
-// FailAfter applies the next call of an operation and answers with a status all
-// the same, as a proxy does that has lost patience.
-func (s *Server) FailAfter(op string, status int) {
-	s.add(&plan{op: op, times: 1, status: status, applied: true})
-}
-
-// Throttle answers the next calls of an operation with 429 and GitLab's headers.
-func (s *Server) Throttle(op string, times, seconds int) {
-	h := http.Header{}
-	h.Set("Retry-After", strconv.Itoa(seconds))
-	h.Set("RateLimit-Limit", "60")
-	h.Set("RateLimit-Remaining", "0")
-	h.Set("RateLimit-Reset", strconv.FormatInt(time.Now().Add(time.Duration(seconds)*time.Second).Unix(), 10))
-	s.add(&plan{op: op, times: times, status: 429, header: h,
-		body: "This endpoint has been requested too many times. Try again later."})
-}
-
-// Before does something right before the next call of an operation is applied:
-// what somebody else does at the wrong moment.
-func (s *Server) Before(op string, do func()) {
-	s.add(&plan{op: op, times: 1, do: do})
-}
-
-func (s *Server) add(p *plan) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.plans = append(s.plans, p)
-}
-
-func (s *Server) next(op string) *plan {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range s.plans {
-		if p.times > 0 && (p.op == op || p.op == "") {
-			p.times--
-			return p
-		}
-	}
-	return &plan{}
 }
 
 // answer is what an operation says.
@@ -324,76 +215,6 @@ func (s *Server) admit(q *request) (answer, bool) {
 func (s *Server) fault(format string, args ...any) {
 	s.t.Helper()
 	s.t.Errorf("gitlabtest: "+format, args...)
-}
-
-// request is a request that was taken apart.
-type request struct {
-	method, op string
-	project    string
-	args       []string // the decoded variable parts of the path after the project
-	query      url.Values
-	body       map[string]any
-	token      string
-	refused    *answer
-	serve      func(*Server, *request) answer
-}
-
-func (s *Server) parse(r *http.Request) *request {
-	q := &request{method: r.Method, query: r.URL.Query(), op: "unknown"}
-	q.token = r.Header.Get("PRIVATE-TOKEN")
-	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
-		q.token = bearer
-	}
-	path := r.URL.EscapedPath()
-	if s.DecodesSlash {
-		path = strings.ReplaceAll(path, "%2F", "/")
-	}
-	rest, ok := strings.CutPrefix(path, s.BasePath+"/api/v4/")
-	if !ok {
-		s.fault("%s %s is outside %s/api/v4", r.Method, path, s.BasePath)
-		q.refused = ref(answer{status: 404, body: map[string]any{"error": "404 Not Found"}})
-		return q
-	}
-	rt, args := route(r.Method, rest)
-	if rt == nil {
-		if !s.DecodesSlash {
-			s.fault("unknown request %s %s", r.Method, path)
-		}
-		q.refused = ref(answer{status: 404, body: map[string]any{"error": "404 Not Found"}})
-		return q
-	}
-	q.op, q.serve, q.args = rt.op, rt.serve, args
-	if strings.HasPrefix(rt.path, "projects/:") {
-		q.project, q.args = args[0], args[1:]
-	}
-	q.refused = s.lint(rt, q, r)
-	return q
-}
-
-// route finds the route of a path; the parts stay escaped until they are apart.
-func route(method, path string) (*rule, []string) {
-	parts := strings.Split(path, "/")
-	for _, rt := range rules() {
-		want := strings.Split(rt.path, "/")
-		if rt.method != method || len(want) != len(parts) {
-			continue
-		}
-		var args []string
-		match := true
-		for i, w := range want {
-			part, err := url.PathUnescape(parts[i])
-			if strings.HasPrefix(w, ":") && err == nil {
-				args = append(args, part)
-			} else if w != part {
-				match = false
-				break
-			}
-		}
-		if match {
-			return &rt, args
-		}
-	}
-	return nil, nil
 }
 
 func ref[T any](v T) *T { return &v }

@@ -21,19 +21,24 @@ var building = make(chan struct{}, 1)
 
 // build runs kustomize over a tree: root-only loading, no plugins (krusty's
 // defaults), panics recovered. An error is a broken (kustomize refuses the tree),
-// a skip, or the context's. A build cannot be stopped: one that outlasts the
-// context or buildTime is left behind, and the next one waits for it.
-func build(ctx context.Context, t *inputs) (resmap.ResMap, error) {
+// a skip, or the context's.
+func build(ctx context.Context, t *buildTree) (resmap.ResMap, error) {
+	return buildWithin(ctx, t, buildTime)
+}
+
+// buildWithin does not stop a build that outlasts the context or the limit, as
+// nothing can: it is left behind, and the next one waits for it.
+func buildWithin(ctx context.Context, t *buildTree, limit time.Duration) (resmap.ResMap, error) {
 	if t.err != nil {
 		return nil, t.err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, buildTime, skip{fmt.Sprintf("kustomize takes more than %s to build %s", buildTime, t.dir)})
-	defer cancel()
 	select {
 	case building <- struct{}{}:
 	case <-ctx.Done():
-		return nil, fmt.Errorf("build %s: %w", t.dir, context.Cause(ctx))
+		return nil, fmt.Errorf("wait to build: %w", context.Cause(ctx))
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, skip{fmt.Sprintf("kustomize takes more than %s to build it", limit)})
+	defer cancel()
 	type result struct {
 		built resmap.ResMap
 		err   error
@@ -48,11 +53,11 @@ func build(ctx context.Context, t *inputs) (resmap.ResMap, error) {
 	case r := <-done:
 		return r.built, r.err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("build %s: %w", t.dir, context.Cause(ctx))
+		return nil, fmt.Errorf("build: %w", context.Cause(ctx))
 	}
 }
 
-func run(t *inputs) (built resmap.ResMap, err error) {
+func run(t *buildTree) (built resmap.ResMap, err error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:

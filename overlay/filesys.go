@@ -17,7 +17,7 @@ import (
 // What was not followed beforehand stops the build by a panic, because what
 // kustomize does after an ordinary error is to try the reference as a repository
 // to clone.
-type closedFS struct{ in *inputs }
+type closedFS struct{ in *buildTree }
 
 var _ filesys.FileSystem = closedFS{}
 

@@ -1,9 +1,11 @@
 package overlay
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
@@ -115,5 +117,24 @@ spec: {template: {spec: {containers: [{name: api, tty: true}]}}}
 		if n := build(plain); n != 1 {
 			t.Errorf("after a schema: %d images changed, want 1", n)
 		}
+	}
+}
+
+// A build waits for the one before it no longer than the context lasts, and a
+// build that takes too long is a skip.
+func TestProveBuildIsBoundedInTime(t *testing.T) {
+	c := proveClosed(t)
+	building <- struct{}{}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := build(ctx, c.in); !errors.Is(err, context.DeadlineExceeded) || errors.As(err, new(skip)) {
+		t.Errorf("while another builds: %v, want the context's error", err)
+	}
+	<-building
+	if _, err := buildWithin(t.Context(), c.in, 0); !errors.As(err, new(skip)) {
+		t.Errorf("no time at all: %v, want a skip", err)
+	}
+	if _, err := build(t.Context(), c.in); err != nil {
+		t.Errorf("the next build: %v", err)
 	}
 }

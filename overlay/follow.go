@@ -23,8 +23,8 @@ type broken struct{ err error }
 func (b broken) Error() string { return b.err.Error() }
 func (b broken) Unwrap() error { return b.err }
 
-// inputs is everything that a build of one directory reads, and nothing else.
-type inputs struct {
+// buildTree is everything that a build of one directory reads, and nothing else.
+type buildTree struct {
 	dir   string
 	files map[string][]byte
 	dirs  map[string]*kustDir
@@ -77,14 +77,14 @@ func (r reference) String() string { return fmt.Sprintf("%s: %s: %s", r.from, r.
 // kustomize, which fetches and clones whatever its options say, is never given
 // one; a broken when kustomize would not accept a kustomization. The error is the
 // file system's, or the context's.
-func follow(ctx context.Context, s *source, dirs []string) ([]*inputs, error) {
-	trees := make([]*inputs, len(dirs))
+func follow(ctx context.Context, s *source, dirs []string) ([]*buildTree, error) {
+	trees := make([]*buildTree, len(dirs))
 	for i, dir := range dirs {
-		trees[i] = &inputs{dir: dir, files: map[string][]byte{}, dirs: map[string]*kustDir{}, taken: map[string]bool{},
+		trees[i] = &buildTree{dir: dir, files: map[string][]byte{}, dirs: map[string]*kustDir{}, taken: map[string]bool{},
 			level: []reference{{from: dir, field: "target", value: dir, path: dir, role: roleTarget}}}
 	}
 	for {
-		level := wants(trees)
+		level := asks(trees)
 		if len(level) == 0 {
 			return trees, nil
 		}
@@ -103,7 +103,7 @@ func follow(ctx context.Context, s *source, dirs []string) ([]*inputs, error) {
 }
 
 // descend takes the level that has been read, and finds the next one.
-func (t *inputs) descend(s *source) {
+func (t *buildTree) descend(s *source) {
 	level := t.level
 	t.level = nil
 	for _, r := range level {
@@ -129,12 +129,12 @@ func (t *inputs) descend(s *source) {
 	}
 }
 
-func wants(trees []*inputs) []want {
-	var out []want
-	seen := map[want]bool{}
+func asks(trees []*buildTree) []ask {
+	var out []ask
+	seen := map[ask]bool{}
 	for _, t := range trees {
 		for _, r := range t.level {
-			w := want{path: r.path, guess: guessFile}
+			w := ask{path: r.path, guess: guessFile}
 			if r.role == roleTarget || r.role == roleComponent || r.role != roleData && path.Ext(r.path) == "" {
 				w.guess = guessDirectory
 			}
@@ -165,7 +165,7 @@ func (r reference) check() error {
 
 // take puts what stands at a reference into the tree, and gives the references
 // in it.
-func (t *inputs) take(s *source, r reference) ([]reference, error) {
+func (t *buildTree) take(s *source, r reference) ([]reference, error) {
 	f, _ := s.at(r.path)
 	switch f.kind {
 	case isMissing:
@@ -182,7 +182,7 @@ func (t *inputs) take(s *source, r reference) ([]reference, error) {
 	return t.takeFile(r, f.content)
 }
 
-func (t *inputs) takeFile(r reference, content []byte) ([]reference, error) {
+func (t *buildTree) takeFile(r reference, content []byte) ([]reference, error) {
 	switch {
 	case r.role == roleComponent || r.role == roleTarget:
 		return nil, skip{fmt.Sprintf("%s is a file, where a directory is needed", r)}
@@ -202,7 +202,7 @@ func (t *inputs) takeFile(r reference, content []byte) ([]reference, error) {
 	return nil, nil
 }
 
-func (t *inputs) missing(r reference) error {
+func (t *buildTree) missing(r reference) error {
 	if r.role == roleTarget {
 		return fmt.Errorf("%w: no such directory", ErrNoKustomization)
 	}
@@ -210,7 +210,7 @@ func (t *inputs) missing(r reference) error {
 }
 
 // takeDir reads a directory's kustomization, and gives the references in it.
-func (t *inputs) takeDir(s *source, r reference) ([]reference, error) {
+func (t *buildTree) takeDir(s *source, r reference) ([]reference, error) {
 	if r.role == roleData {
 		return nil, skip{fmt.Sprintf("%s is a directory, where a file is needed", r)}
 	}
@@ -236,7 +236,7 @@ func (t *inputs) takeDir(s *source, r reference) ([]reference, error) {
 
 // kustomization decodes a directory's one kustomization file exactly as
 // kustomize does.
-func (t *inputs) kustomization(s *source, r reference) (*kustDir, error) {
+func (t *buildTree) kustomization(s *source, r reference) (*kustDir, error) {
 	k := &kustDir{}
 	for _, base := range konfig.RecognizedKustomizationFileNames() {
 		name := path.Join(r.path, base)

@@ -18,7 +18,7 @@ const (
 )
 
 // bounded says why a tree would take too much time or memory to build.
-func (t *inputs) bounded() error {
+func (t *buildTree) bounded() error {
 	type sum struct{ visits, bytes int }
 	sums := map[string]sum{}
 	open := map[string]bool{}

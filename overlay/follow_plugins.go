@@ -21,7 +21,7 @@ func pluginReferences(file, root string, content []byte) ([]reference, error) {
 	if err != nil {
 		return nil, broken{fmt.Errorf("%s: %w", file, err)}
 	}
-	l := list{from: file, root: root}
+	l := refList{from: file, root: root}
 	for _, c := range configs {
 		if err := l.plugin(c); err != nil {
 			return nil, err
@@ -33,7 +33,7 @@ func pluginReferences(file, root string, content []byte) ([]reference, error) {
 // plugin adds the references of one plugin's configuration: the union of the
 // fields in which any built-in plugin names a file (api v0.21.2,
 // internal/builtins), their keys compared as encoding/json does, without case.
-func (l *list) plugin(c *resource.Resource) error {
+func (l *refList) plugin(c *resource.Resource) error {
 	if gvk := c.GetGvk(); gvk.Group != "" || gvk.Version != konfig.BuiltinPluginApiVersion {
 		return skip{fmt.Sprintf("%s: %s %s is a plugin that is not built into kustomize, and none is run", l.from, c.GetApiVersion(), c.GetKind())}
 	}
@@ -72,7 +72,7 @@ func fold(key string, names ...string) bool {
 }
 
 // each hands on a string, or the strings of a list.
-func (l *list) each(field string, value any, add func(field, value string)) {
+func (l *refList) each(field string, value any, add func(field, value string)) {
 	switch v := value.(type) {
 	case string:
 		add(field, v)
@@ -85,7 +85,7 @@ func (l *list) each(field string, value any, add func(field, value string)) {
 	}
 }
 
-func (l *list) replacements(field string, value any) {
+func (l *refList) replacements(field string, value any) {
 	items, _ := value.([]any)
 	for _, item := range items {
 		fields, _ := item.(map[string]any)
@@ -107,7 +107,7 @@ func pluginDirectory(r reference, k *kustDir) ([]reference, error) {
 	if !reflect.DeepEqual(plain, k.content) {
 		return nil, skip{fmt.Sprintf("%s: %s is more than a list of resources, and what its plugins read is known only to a build", r, k.file)}
 	}
-	l := list{from: k.file, root: r.path, base: r.base}
+	l := refList{from: k.file, root: r.path, base: r.base}
 	l.add("resources", rolePlugin, k.content.Resources...)
 	return l.refs, nil
 }

@@ -16,7 +16,7 @@ func references(file, dir string, k *types.Kustomization) ([]reference, error) {
 	if len(k.HelmCharts) > 0 || k.HelmGlobals != nil {
 		return nil, skip{fmt.Sprintf("%s: helmCharts: kustomize would run helm", file)}
 	}
-	l := list{from: file, root: dir, base: dir}
+	l := refList{from: file, root: dir, base: dir}
 	l.add("resources", roleResource, k.Resources...)
 	l.add("components", roleComponent, k.Components...)
 	l.add("crds", roleData, k.Crds...)
@@ -48,21 +48,21 @@ func references(file, dir string, k *types.Kustomization) ([]reference, error) {
 		l.plugins("validators", k.Validators))
 }
 
-// list collects the references of one file.
-type list struct {
+// refList collects the references of one file.
+type refList struct {
 	from, root string
 	base       string // of the plugin configurations that it names
 	refs       []reference
 }
 
-func (l *list) add(field string, as role, values ...string) {
+func (l *refList) add(field string, as role, values ...string) {
 	for _, v := range values {
 		l.refs = append(l.refs, reference{from: l.from, field: field, root: l.root, value: v, role: as, base: l.base})
 	}
 }
 
 // path adds a path that may be left out.
-func (l *list) path(field, value string) {
+func (l *refList) path(field, value string) {
 	if value != "" {
 		l.add(field, roleData, value)
 	}
@@ -70,13 +70,13 @@ func (l *list) path(field, value string) {
 
 // patchOrPath adds what kustomize reads as a path: what does not parse as
 // objects. What looks remote is added whatever it parses as.
-func (l *list) patchOrPath(field, value string) {
+func (l *refList) patchOrPath(field, value string) {
 	if _, err := objects([]byte(value)); err != nil || remote(value) {
 		l.add(field, roleData, value)
 	}
 }
 
-func (l *list) keyValues(field string, s types.KvPairSources) {
+func (l *refList) keyValues(field string, s types.KvPairSources) {
 	for _, f := range s.FileSources {
 		if i := strings.LastIndex(f, "="); i >= 0 {
 			if remote(f) { // a URL with a query has a "=" too
@@ -94,7 +94,7 @@ func (l *list) keyValues(field string, s types.KvPairSources) {
 
 // plugins adds generators, transformers or validators, each of which is a path or
 // the plugin's configuration itself.
-func (l *list) plugins(field string, values []string) error {
+func (l *refList) plugins(field string, values []string) error {
 	for _, v := range values {
 		if _, err := objects([]byte(v)); err != nil || remote(v) {
 			l.add(field, rolePlugin, v)

@@ -95,8 +95,8 @@ func (s *source) put(name string, f found) error {
 	return nil
 }
 
-// want is one path to read, and what it most likely is.
-type want struct {
+// ask is one path to read, and what it most likely is.
+type ask struct {
 	path  string
 	guess guess
 }
@@ -110,10 +110,10 @@ const (
 
 // read reads all paths at the same time. A guess that was right costs one round.
 // What is missing is no error; a failed look-up is.
-func (s *source) read(ctx context.Context, wants []want) error {
+func (s *source) read(ctx context.Context, asks []ask) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(readsAtOnce)
-	for _, w := range wants {
+	for _, w := range asks {
 		if _, ok := s.at(w.path); ok {
 			continue
 		}
@@ -127,7 +127,7 @@ func (s *source) read(ctx context.Context, wants []want) error {
 	return g.Wait()
 }
 
-func (s *source) look(w want) error {
+func (s *source) look(w ask) error {
 	if kind, known := s.inListing(w.path); known {
 		return s.settle(w.path, kind)
 	}
@@ -146,7 +146,7 @@ func (s *source) look(w want) error {
 // try reads a path as what it is guessed to be. Its error means nothing: a
 // directory has been read as a file, say. It asks not for the path's type, which
 // on a forge costs the listing of the directory above, however large.
-func (s *source) try(w want) error {
+func (s *source) try(w ask) error {
 	if w.guess != guessFile {
 		return s.directory(w.path)
 	}

@@ -33,7 +33,11 @@ func Prove(ctx context.Context, fsys fs.FS, dirs []string, e Edited, mode Mode) 
 	if len(e.Changes) == 0 {
 		return Proof{Status: Skipped, Reason: "nothing is changed"}, nil
 	}
-	builds, err := followBoth(ctx, fsys, proveDirs(dirs, e), e.Files)
+	dirs, err := proveDirs(dirs, e)
+	if err != nil {
+		return Proof{}, fmt.Errorf("prove: %w", err)
+	}
+	builds, err := followBoth(ctx, fsys, dirs, e.Files)
 	if err != nil {
 		return Proof{}, fmt.Errorf("prove: %w", err)
 	}
@@ -52,7 +56,7 @@ func Prove(ctx context.Context, fsys fs.FS, dirs []string, e Edited, mode Mode) 
 	return proof, nil
 }
 
-func proveDirs(dirs []string, e Edited) []string {
+func proveDirs(dirs []string, e Edited) ([]string, error) {
 	var out []string
 	if len(dirs) == 0 {
 		for _, c := range e.Changes {
@@ -60,17 +64,21 @@ func proveDirs(dirs []string, e Edited) []string {
 		}
 	}
 	for _, d := range dirs {
-		if d = path.Clean(d); !slices.Contains(out, d) {
+		d, err := cleanDir(d)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(out, d) {
 			out = append(out, d)
 		}
 	}
-	return out
+	return out, nil
 }
 
 // proveBuild is one directory before and after the edit, and what that shows.
 type proveBuild struct {
 	dir           string
-	old, new      *inputs
+	old, new      *buildTree
 	before, after resmap.ResMap
 
 	skipped   string // why it is not proven

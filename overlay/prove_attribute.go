@@ -45,7 +45,7 @@ func (b *proveBuild) attribute(ctx context.Context, changes []Change, unclear ma
 
 // mark gives an entry another digest, in a copy of its kustomization that is
 // written as JSON from what kustomize has decoded.
-func (t *inputs) mark(c Change, digest string) bool {
+func (t *buildTree) mark(c Change, digest string) bool {
 	k := t.dirs[path.Clean(c.Dir)]
 	if k == nil {
 		return false

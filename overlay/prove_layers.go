@@ -48,7 +48,7 @@ func pathOrText(add func(field, path, text string), field, value string) {
 
 // declaredImages lists the fields that the tree's configurations add to those
 // that kustomize rewrites.
-func (t *inputs) declaredImages() []string {
+func (t *buildTree) declaredImages() []string {
 	var out []string
 	for dir, k := range t.dirs {
 		for _, name := range k.content.Configurations {

@@ -33,7 +33,7 @@ func (b *proveBuild) redact(err error) string {
 }
 
 // secrets lists the secret strings of a tree, longest first.
-func (t *inputs) secrets() []string {
+func (t *buildTree) secrets() []string {
 	found := map[string]bool{}
 	add := func(value string) {
 		if decoded, err := base64.StdEncoding.DecodeString(value); err == nil {

@@ -10,12 +10,15 @@ func proveStaging(kustomization string) string {
 	return proveBase + "-- overlays/staging/kustomization.yaml --\n" + kustomization
 }
 
-func TestProveRefuses(t *testing.T) {
-	for name, c := range map[string]struct {
-		proveCase
-		want error
-		says []string
-	}{
+// refusedCase is one that no mode but off lets through.
+type refusedCase struct {
+	proveCase
+	want error
+	says []string
+}
+
+func refusedCases() map[string]refusedCase {
+	return map[string]refusedCase{
 		"a name in other words": {
 			proveCase{entries: []string{"todo-api"}, tree: proveStaging("OVERLAY\nimages: [{name: todo-api, newTag: v1}]\n")},
 			ErrNoEffect, []string{"entry todo-api in overlays/staging/kustomization.yaml", "perhaps ghcr.io/acme/todo-api:v1 (Deployment todo-api spec.template.spec.containers[0].image) is meant: then name the entry ghcr.io/acme/todo-api", "the build runs ghcr.io/acme/todo-api:v1", "nginx:1.27"},
@@ -162,7 +165,11 @@ replacements:
 `) + "-- overlays/staging/secret.yaml --\napiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: n}\nstringData: {config: 'hunter2secret image'}\n"},
 			ErrUnwanted, []string{"Secret n/s data"},
 		},
-	} {
+	}
+}
+
+func TestProveRefuses(t *testing.T) {
+	for name, c := range refusedCases() {
 		t.Run(name, func(t *testing.T) {
 			got, err := c.run(t, ProveAuto)
 			if !errors.Is(err, c.want) {

@@ -106,13 +106,16 @@ BASE
 DEPLOYMENT
 `
 
-func TestProveProven(t *testing.T) {
+// provenCase is one that is proven, whatever the mode.
+type provenCase struct {
+	proveCase
+	want     []string // object and field of each image that changes
+	warnings int
+}
+
+func provenCases() map[string]provenCase {
 	const api = "Deployment todo-api spec.template.spec.containers[0].image"
-	for name, c := range map[string]struct {
-		proveCase
-		want     []string // object field: from → to
-		warnings int
-	}{
+	return map[string]provenCase{
 		"base and overlay": {
 			proveCase{tree: proveBase + "-- overlays/staging/kustomization.yaml --\nOVERLAY\nENTRY\n"},
 			[]string{api}, 0},
@@ -306,7 +309,11 @@ metadata: {name: more}
 path: patch.yaml
 `},
 			[]string{api}, 0},
-	} {
+	}
+}
+
+func TestProveProven(t *testing.T) {
+	for name, c := range provenCases() {
 		t.Run(name, func(t *testing.T) {
 			got, err := c.run(t, ProveRequired)
 			if err != nil {

@@ -38,12 +38,15 @@ func sharedDirs() []string { return []string{"base", "bases", "components", "com
 // gives nothing, as Prove says what is wrong with it; a directory without one is
 // ErrNoKustomization.
 func Shared(fsys fs.FS, dir string) ([]string, error) {
-	dir = path.Clean(dir)
+	dir, err := cleanDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("look for what shares it: %w", err)
+	}
 	s := newSource(fsys)
-	if err := s.read(context.Background(), []want{{dir, guessDirectory}}); err != nil {
+	if err := s.read(context.Background(), []ask{{dir, guessDirectory}}); err != nil {
 		return nil, fmt.Errorf("look for what shares %s: %w", dir, err)
 	}
-	target := &inputs{dir: dir, files: map[string][]byte{}, dirs: map[string]*kustDir{}}
+	target := &buildTree{dir: dir, files: map[string][]byte{}, dirs: map[string]*kustDir{}}
 	k, err := target.kustomization(s, reference{from: dir, field: "target", value: dir, path: dir, role: roleResource})
 	switch {
 	case errors.As(err, new(broken)):

@@ -36,11 +36,14 @@ func (r *Repository) autoMerge(ctx context.Context, m *gl.MergeRequest, head str
 		}
 		m = seen
 		final := n == looks-1
+		if state(m) == scm.Merged && m.SHA == head {
+			return m, nil
+		}
 		if state(m) != scm.Open {
 			return m, r.fail(what, &refusal{kind: scm.ErrMoved, text: "it is " + m.State})
 		}
 		if m.MergeWhenPipelineSucceeds && m.SHA == head {
-			return m, nil // a push would have cancelled it
+			return m, nil // set for this head: a push would have cancelled it
 		}
 		if !final && !prepared(m, head) {
 			continue
@@ -70,12 +73,18 @@ func prepared(m *gl.MergeRequest, head string) bool {
 	switch m.DetailedMergeStatus {
 	case "preparing", "unchecked", "checking", "approvals_syncing":
 		return false
-	case "": // before 15.6
-		if m.MergeStatus != "can_be_merged" {
+	case "":
+		if !mergeable(m) {
 			return false
 		}
 	}
 	return m.SHA == head && (m.Pipeline != nil || m.HeadPipeline != nil)
+}
+
+// mergeable is GitLab's own judgement; before 15.6 it left the pipeline out, which
+// the merge itself does not.
+func mergeable(m *gl.MergeRequest) bool {
+	return m.DetailedMergeStatus == "mergeable" || m.DetailedMergeStatus == "" && m.MergeStatus == "can_be_merged"
 }
 
 // mergeOptions has auto_merge, which go-gitlab lacks, beside its deprecated name.
@@ -88,7 +97,7 @@ type mergeOptions struct {
 }
 
 func (r *Repository) accepts(ctx context.Context, m *gl.MergeRequest, head string) (*gl.MergeRequest, *refusal) {
-	later := m.Pipeline != nil || m.HeadPipeline != nil || m.DetailedMergeStatus != "mergeable"
+	later := m.Pipeline != nil || m.HeadPipeline != nil || !mergeable(m)
 	opt := mergeOptions{AutoMerge: later, MergeWhenPipelineSucceeds: later, SHA: head}
 	path := fmt.Sprintf("projects/%s/merge_requests/%d/merge", gl.PathEscape(r.project), m.IID)
 	req, err := r.api.NewRequest(http.MethodPut, path, opt, []gl.RequestOptionFunc{gl.WithContext(ctx)})

@@ -99,6 +99,44 @@ func TestAutoMergeRefused(t *testing.T) {
 	}
 }
 
+// A second run finds it set and leaves it; a merge at our head meanwhile is what
+// was wanted.
+func TestAutoMergeIsThere(t *testing.T) {
+	w, pr := opened(t)
+	p := renewed(pr)
+	p.Renewed, p.AutoMerge = false, true
+	w.propose(p)
+	w.propose(p)
+	if n := w.fake.Count("acceptMergeRequest"); n != 1 {
+		t.Errorf("set %d times", n)
+	}
+	w.fake.Before("getMergeRequest", func() {
+		if err := w.fake.FinishPipeline(pr.Number, "success"); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := w.repo.PullRequests(t.Context(), head, "main"); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.propose(p); got.State != scm.Merged {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// GitLab before 15.6 has no detailed_merge_status.
+func TestAutoMergeOfAnOldGitLab(t *testing.T) {
+	for looks, want := range map[int]scm.State{0: scm.Open, -1: scm.Merged} {
+		w := start(t, func(s *gitlabtest.Server, _ *gitlab.Options) {
+			s.Before15, s.PipelineLooks, s.CheckingLooks = true, looks, 2
+		})
+		p := proposal(w.commit(w.draft(w.tip("main"), "v2")))
+		p.AutoMerge = true
+		if pr := w.propose(p); pr.State != want {
+			t.Errorf("pipeline after %d looks: %+v", looks, pr)
+		}
+	}
+}
+
 // Auto-merge that was set for another digest is bound anew.
 func TestAutoMergeRenewed(t *testing.T) {
 	w, pr := opened(t)

@@ -42,6 +42,7 @@ type Server struct {
 	DecodesSlash bool          // a proxy in front decodes %2F
 	Free         bool          // one reviewer and assignee, no reset of approvals
 	AutoCRLF     bool          // Gitaly up to 17.x: CRLF is stored as LF
+	Before15     bool          // no detailed_merge_status, no draft
 	DiffLimit    int           // files that a comparison shows
 	OldPushText  bool          // refuses a protected branch with 400 and a text, not with 403
 

@@ -87,6 +87,11 @@ func (s *Server) mergeRequestShape(p scmtest.Pull) map[string]any {
 		"time_stats":             map[string]any{"time_estimate": 0, "total_time_spent": 0, "human_time_estimate": nil, "human_total_time_spent": nil},
 		"approvals_before_merge": nil, "has_conflicts": false, "blocking_discussions_resolved": true, "task_completion_status": map[string]any{"count": 0, "completed_count": 0},
 	}
+	if s.Before15 {
+		delete(mr, "draft")
+		delete(mr, "detailed_merge_status")
+		mr["merge_status"] = map[string]string{"checking": "checking", "mergeable": "can_be_merged"}[s.mergeStatus(p)]
+	}
 	if p.ClosedBy != "" {
 		mr["closed_by"] = s.userShape(p.ClosedBy)
 	}

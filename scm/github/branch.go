@@ -29,7 +29,15 @@ func (r *Repository) Tip(ctx context.Context, branch string) (scm.Tip, error) {
 	if b.GetName() != "" && b.GetName() != branch {
 		return scm.Tip{}, fmt.Errorf("%s: %s: %w: it was renamed to %q; use that name", r.fullName(), doing, scm.ErrNotFound, b.GetName())
 	}
-	return r.tip(doing, branch, b.Commit, b.GetProtected())
+	commit := b.Commit
+	if commit.GetSHA() != "" && commit.Commit == nil {
+		// GitHub tells the whole commit here; an emulator may tell its id only.
+		commit = &github.RepositoryCommit{}
+		if _, err := r.get(ctx, "commits/"+b.Commit.GetSHA(), nil, commit); err != nil {
+			return scm.Tip{}, r.fault(doing, err)
+		}
+	}
+	return r.tip(doing, branch, commit, b.GetProtected())
 }
 
 func (r *Repository) defaultTip(ctx context.Context) (scm.Tip, error) {

@@ -2,6 +2,9 @@ package github_test
 
 import (
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -225,5 +228,26 @@ func TestEveryOperationIsCalled(t *testing.T) {
 		if count(s.Ops(), op) == 0 {
 			t.Errorf("%s was not called", op)
 		}
+	}
+}
+
+// An emulator's branch tells no more of its commit than the SHA.
+func TestBranchThatTellsTooLittle(t *testing.T) {
+	sha := strings.Repeat("a", 40)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if strings.HasSuffix(req.URL.Path, "/branches/main") {
+			_, _ = fmt.Fprintf(w, `{"name": "main", "commit": {"sha": %q}, "protected": true}`, sha)
+			return
+		}
+		_, _ = fmt.Fprintf(w, `{"sha": %q, "commit": {"message": "Seed", "tree": {"sha": %q}}, "parents": []}`, sha, sha)
+	}))
+	defer srv.Close()
+	r, err := github.New(github.Options{BaseURL: srv.URL, Owner: "acme", Name: "config", Token: "t0ken"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tip, err := r.Tip(t.Context(), "main")
+	if err != nil || tip.Commit.SHA != sha || tip.Commit.Message != "Seed" || !tip.Protected {
+		t.Errorf("tip %+v, %v", tip, err)
 	}
 }

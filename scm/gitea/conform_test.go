@@ -2,7 +2,9 @@ package gitea_test
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,8 +14,8 @@ import (
 	"tagboat/scm/scmtest"
 )
 
-// fake starts a fake server, with a path before the API as behind a proxy, and
-// opens its repository.
+// fake makes a server without a network and opens its repository, below a path as
+// behind a proxy.
 func fake(t *testing.T, o giteatest.Options) (*gitea.Repository, *giteatest.Server, *scmtest.Store) {
 	t.Helper()
 	if o.Store == nil {
@@ -21,21 +23,25 @@ func fake(t *testing.T, o giteatest.Options) (*gitea.Repository, *giteatest.Serv
 	}
 	o.Report = t.Errorf
 	server := giteatest.New(o)
-	listener := httptest.NewServer(server)
-	t.Cleanup(listener.Close)
+	return open(t, "https://git.acme.example/git/", "token", server), server, o.Store
+}
+
+// open opens the fake's repository; base nil is a network.
+func open(t *testing.T, url, token string, base http.RoundTripper) *gitea.Repository {
+	t.Helper()
 	repo, err := gitea.New(gitea.Options{
-		BaseURL: listener.URL + "/git/", Owner: "acme", Name: "config", Token: "token",
-		HTTP: scm.TransportOptions{Sleep: func(context.Context, time.Duration) error { return nil }},
+		BaseURL: url, Owner: "acme", Name: "config", Token: token,
+		HTTP: scm.TransportOptions{Base: base, Sleep: func(context.Context, time.Duration) error { return nil }},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return repo, server, o.Store
+	return repo
 }
 
 func TestConform(t *testing.T) {
 	servers := map[string]giteatest.Options{
-		"1.26":                        {Version: giteatest.V126, Admin: true},
+		"1.26 over HTTP":              {Version: giteatest.V126, Admin: true},
 		"1.26 of a plain user, gogit": {Version: giteatest.V126, NoTreePath: true},
 		"1.26 that hides its version": {Version: giteatest.V126, HideVersion: true},
 		"1.25":                        {Version: giteatest.V125, MaxItems: 20, TreePage: 2},
@@ -44,9 +50,15 @@ func TestConform(t *testing.T) {
 	}
 	for name, o := range servers {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			scmtest.Conform(t, func(t *testing.T) scmtest.Harness {
-				o.Users, o.Store = []string{"mei"}, nil
-				repo, _, store := fake(t, o)
+				o.Users = []string{"mei"}
+				repo, server, store := fake(t, o)
+				if strings.HasSuffix(name, "HTTP") {
+					listener := httptest.NewServer(server)
+					t.Cleanup(listener.Close)
+					repo = open(t, listener.URL, "token", nil)
+				}
 				return scmtest.Harness{
 					Repo: repo, Person: store, Reviewer: "mei", Ghost: "nobody-here",
 					Can: scmtest.Can{

@@ -19,13 +19,13 @@ func diffPaths(diff string) ([]string, error) {
 	for line := range strings.SplitSeq(diff, "\n") {
 		var found []string
 		var err error
+		header, isHeader := strings.CutPrefix(line, "diff --git ")
 		switch {
-		case strings.HasPrefix(line, "diff --git "):
-			if pending != "" {
-				return nil, fmt.Errorf("%w: %q", errDiff, pending)
-			}
-			if found, err = headerPaths(strings.TrimPrefix(line, "diff --git ")); err != nil {
-				pending = line
+		case isHeader && pending != "":
+			return nil, fmt.Errorf("%w: %q", errDiff, pending)
+		case isHeader:
+			if found, err = headerPaths(header); err != nil {
+				pending, err = line, nil
 			}
 		case pending != "" && hasAny(line, "rename from ", "copy from "):
 			found, err = onePath(line)
@@ -33,7 +33,7 @@ func diffPaths(diff string) ([]string, error) {
 			found, err = onePath(line)
 			pending = ""
 		}
-		if err != nil && pending == "" {
+		if err != nil {
 			return nil, err
 		}
 		paths = append(paths, found...)

@@ -284,12 +284,13 @@ func (c *call) serve(rec *recorder) {
 		c.answer(fault)
 		return
 	}
+	client := rec.ResponseWriter
 	if fault != nil {
 		rec.ResponseWriter = discard{http.Header{}}
 	}
 	c.dispatch()
 	if fault != nil {
-		rec.ResponseWriter = c.w.(*recorder).ResponseWriter
+		rec.ResponseWriter = client
 		c.answer(fault)
 	}
 }

@@ -1,0 +1,139 @@
+package overlay
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"tagboat/image"
+)
+
+// FuzzEdit holds the law of the edit on any file: decoded, it differs only in
+// the target; bytes outside the target's lines are equal; a second run changes
+// nothing. What is refused changes nothing at all.
+func FuzzEdit(f *testing.F) {
+	for _, seed := range []string{
+		"images:\n- name: app\n  newTag: v1\n",
+		"# é\r\nimages:\r\n  - name: app\r\n    newTag: v1 # c\r\n    digest: " + oldDigest + "\r\n",
+		bom + "---\nimages: [{name: app, newTag: 'v1'}, {name: web, newTag: 1.10}]\n...\n",
+		`{"images":[{"name":"app","newTag":"v1"}]}`,
+		"{\n  \"images\": [\n    {\n      \"name\": \"app\",\n      \"newTag\": \"v1\"\n    }\n  ]\n}\n",
+		"images:\n-\n  newTag: v1@" + oldDigest + "\n  name: app\nconfigMapGenerator:\n- literals:\n  - |+\n    a\n\n\n",
+		"x: &x {newTag: v1}\nimages:\n- <<: *x\n  name: app\n- *x\n",
+		"images:\n- name: app\n  newTag: &t v1\n- name: web\n  newTag: *t\n",
+		"images: [] # none\nresources:\n    - a\n", "images:\nresources: [a]\n", "resources:\n  - a\n\npatches:\n  - path: p\n", "{}",
+		"images:\n- ? name\n  : app\n  ? newTag\n  : v1\n", "images:\n- name:    app\n  newName: r/app\n  newTag:\n", "images:\n- name: app\n  newTag: |\n    v1\n",
+		"images:\n- {name: app, # c\n   newTag: v1}\n", "a: &a\n- *a\nimages: *a\n", "x: &x {<<: *x}\nimages:\n- *x\n", "images:\n- name: !!str app\n  newTag: ! 1\n",
+	} {
+		for pin := range uint8(4) {
+			f.Add([]byte(seed), uint8(0), pin)
+		}
+		f.Add([]byte(seed), uint8(1), uint8(8))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte, which, how uint8) {
+		fsys := fstest.MapFS{stagingFile: {Data: raw}}
+		entries, err := Entries(fsys, stagingDir)
+		if err != nil {
+			return
+		}
+		s := fuzzedSet(entries, which, how)
+		edited, err := Edit(fsys, []Set{s})
+		if err != nil {
+			if len(edited.Files)+len(edited.Changes) > 0 {
+				t.Fatalf("refused (%v), but %+v", err, edited)
+			}
+			return
+		}
+		if len(edited.Files) == 0 {
+			return
+		}
+		checkLaw(t, raw, edited.Files[0].After, s, which)
+	})
+}
+
+// fuzzedSet takes an entry, or adds one, and each pin, tag and newName in turn.
+func fuzzedSet(entries []Entry, which, how uint8) Set {
+	s := Set{To: image.Reference{Repository: "r.example/acme/app", Tag: "v2", Digest: newDigest}}
+	s.Entry = Entry{Dir: stagingDir, Name: "added by fuzz"}
+	if len(entries) > 0 && how&8 == 0 {
+		s.Entry = entries[int(which)%len(entries)]
+	}
+	if how&1 != 0 {
+		s.Pin = PinDigest
+	}
+	s.Rename = how&2 != 0
+	if how&4 != 0 {
+		s.To.Tag = "1.10"
+	}
+	return s
+}
+
+func checkLaw(t *testing.T, before, after []byte, s Set, which uint8) {
+	t.Helper()
+	again, err := Edit(fstest.MapFS{stagingFile: {Data: after}}, []Set{s})
+	if err != nil || len(again.Files) > 0 {
+		t.Fatalf("a second run: %v, %d files\nbefore: %q\nafter: %q", err, len(again.Files), before, after)
+	}
+	was, is := generic(before), generic(after)
+	if was != nil && !reflect.DeepEqual(without(was, s.Entry.Name), without(is, s.Entry.Name)) {
+		t.Fatalf("decoded, more than the target differs\nbefore: %q\nafter: %q", before, after)
+	}
+	if s.Entry.Line == 0 {
+		return
+	}
+	old, now := strings.SplitAfter(string(before), "\n"), strings.SplitAfter(string(after), "\n")
+	head := 0
+	for head < min(len(old), len(now)) && old[head] == now[head] {
+		head++
+	}
+	if head < s.Entry.Line-1 {
+		t.Fatalf("line %d changed, the entry starts on %d\nbefore: %q\nafter: %q", head+1, s.Entry.Line, before, after)
+	}
+	tail := 0
+	for tail < min(len(old), len(now))-head && old[len(old)-1-tail] == now[len(now)-1-tail] {
+		tail++
+	}
+	changed := strings.Join(old[head:len(old)-tail], "")
+	if strings.Count(changed, "\n") > 60 {
+		t.Fatalf("%q is more than an entry's lines\nbefore: %q\nafter: %q", changed, before, after)
+	}
+}
+
+// generic decodes by kyaml; nil where it is no map of strings.
+func generic(raw []byte) map[string]any {
+	var m map[string]any
+	if err := yaml.Unmarshal(raw, &m); err != nil {
+		return nil
+	}
+	return m
+}
+
+// without drops the images entries of a name, and an images list that is then empty.
+func without(m map[string]any, name string) map[string]any {
+	rest := map[string]any{}
+	for key, value := range m {
+		if !strings.EqualFold(key, "images") {
+			rest[key] = value
+			continue
+		}
+		list, _ := value.([]any)
+		var kept []any
+		for _, it := range list {
+			fields, _ := it.(map[string]any)
+			own := false
+			for key, value := range fields {
+				own = own || strings.EqualFold(key, "name") && value == any(name)
+			}
+			if !own {
+				kept = append(kept, it)
+			}
+		}
+		if len(kept) > 0 {
+			rest["images"] = kept
+		}
+	}
+	return rest
+}

@@ -84,7 +84,7 @@ func prepared(m *gl.MergeRequest, head string) bool {
 // mergeable is GitLab's own judgement; before 15.6 it left the pipeline out, which
 // the merge itself does not.
 func mergeable(m *gl.MergeRequest) bool {
-	return m.DetailedMergeStatus == "mergeable" || m.DetailedMergeStatus == "" && m.MergeStatus == "can_be_merged"
+	return m.DetailedMergeStatus == "mergeable" || m.DetailedMergeStatus == "" && m.MergeStatus == "can_be_merged" //nolint:staticcheck // all that it had
 }
 
 // mergeOptions has auto_merge, which go-gitlab lacks, beside its deprecated name.
@@ -134,7 +134,7 @@ func (r *Repository) whyNot(ctx context.Context, number int, e *refusal) *refusa
 	}
 	e.text = "detailed_merge_status is " + m.DetailedMergeStatus
 	if m.DetailedMergeStatus == "" {
-		e.text = "merge_status is " + m.MergeStatus
+		e.text = "merge_status is " + m.MergeStatus //nolint:staticcheck // all that it had
 	}
 	if m.MergeError != "" {
 		e.text += " (" + r.transport.Redact(m.MergeError) + ")"

@@ -40,7 +40,7 @@ func slow(s *gitlabtest.Server, o *gitlab.Options) {
 	o.BaseURL, o.Transport.Base = "https://gitlab.example", s.Transport()
 }
 
-// DESIGN.md §4: a new merge request within four sequential rounds, an update
+// The budget: a new merge request within four sequential rounds, an update
 // within five, nothing to do within two.
 func TestBudget(t *testing.T) { counted(t, budget) }
 

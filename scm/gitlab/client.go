@@ -59,7 +59,8 @@ func (r *Repository) connect(base *url.URL, o Options) (err error) {
 	}
 	client := r.transport.Client()
 	client.Transport = keepNotFound{r.transport}
-	r.api, err = gl.NewClient("", gl.WithBaseURL(base.String()), gl.WithHTTPClient(client),
+	r.api, err = gl.NewClient("", //nolint:staticcheck // deprecated, and this project's choice
+		gl.WithBaseURL(base.String()), gl.WithHTTPClient(client),
 		gl.WithoutRetries(), gl.WithCustomRetryMax(0), gl.WithCustomLimiter(noLimit{}))
 	return err
 }

@@ -167,7 +167,7 @@ func TestDeadServer(t *testing.T) {
 
 func TestSignInPageInsteadOfAnAnswer(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Write([]byte("<html>Sign in</html>"))
+		_, _ = w.Write([]byte("<html>Sign in</html>"))
 	}))
 	defer srv.Close()
 	r, err := gitlab.New(gitlab.Options{BaseURL: srv.URL, Project: gitlabtest.Project, Token: gitlabtest.Token})

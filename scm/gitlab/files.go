@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io/fs"
 	"strings"
 	"sync"
@@ -163,7 +162,7 @@ func (b *blobs) get(commit, path string) (blob, bool) {
 
 // blobID is git's object id of a content, in the object format of another id.
 func blobID(content []byte, like string) string {
-	var h hash.Hash = sha1.New()
+	h := sha1.New()
 	if len(like) == hex.EncodedLen(sha256.Size) {
 		h = sha256.New()
 	}

@@ -63,7 +63,7 @@ type Repository struct {
 	about     scm.About
 	project   string
 	transport *scm.Transport
-	api       *gl.Client
+	api       *gl.Client //nolint:staticcheck // deprecated, and this project's choice
 	sleep     func(context.Context, time.Duration) error
 	read      blobs
 	listed    sync.Map // merge requests by number as PullRequests saw them; an update takes its own out

@@ -79,7 +79,7 @@ func TestFakeAnswersAsGitLabDoes(t *testing.T) {
 
 func ask(t *testing.T, method, url, body string) []byte {
 	t.Helper()
-	req, err := http.NewRequest(method, url, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -212,7 +212,7 @@ func (s *Server) createNote(q *request) answer {
 	}
 	return answer{status: 201, body: map[string]any{
 		"id": c.ID, "type": nil, "body": c.Body, "attachment": nil, "author": s.userShape(c.Author), "created_at": stamp(c.Created), "updated_at": stamp(c.Created),
-		"system": false, "noteable_id": 100_000 + p.Number, "noteable_type": "MergeRequest", "noteable_iid": p.Number, "resolvable": false,
+		"system": false, "noteable_id": 100_000 + p.Number, "noteable_type": "MergeRequest", "noteable_iid": p.Number, "resolvable": false, //nolint:misspell // GitLab's word
 		"confidential": false, "internal": false, "project_id": ProjectID, "commands_changes": map[string]any{},
 	}}
 }

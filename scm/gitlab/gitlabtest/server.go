@@ -173,7 +173,7 @@ func write(w http.ResponseWriter, r *http.Request, a answer) {
 		if a.status >= 500 {
 			h.Set("Content-Type", "text/html")
 			w.WriteHeader(a.status)
-			io.WriteString(w, "<html><body>Whoops, GitLab is taking too much time to respond.</body></html>")
+			_, _ = io.WriteString(w, "<html><body>Whoops, GitLab is taking too much time to respond.</body></html>")
 			return
 		}
 		w.WriteHeader(a.status)
@@ -182,7 +182,7 @@ func write(w http.ResponseWriter, r *http.Request, a answer) {
 	h.Set("Content-Type", "application/json")
 	w.WriteHeader(a.status)
 	if r.Method != http.MethodHead {
-		json.NewEncoder(w).Encode(a.body)
+		_ = json.NewEncoder(w).Encode(a.body) // the client has gone
 	}
 }
 

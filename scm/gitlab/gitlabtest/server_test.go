@@ -113,6 +113,7 @@ func ask(t *testing.T, s *gitlabtest.Server, method, path, body string, h http.H
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer resp.Body.Close()
 	raw, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)

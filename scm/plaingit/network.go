@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
@@ -303,6 +304,14 @@ func (n *network) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: the repository has no commit yet", scm.ErrNotFound)
 	case errors.Is(err, transport.ErrAuthenticationRequired), errors.Is(err, transport.ErrAuthorizationFailed):
 		return fmt.Errorf("%w: %w", scm.ErrDenied, err)
+	case strings.Contains(err.Error(), "ssh: unable to authenticate"):
+		return fmt.Errorf("%w: %w: the server takes no key that was offered", scm.ErrDenied, err)
+	case strings.Contains(err.Error(), "knownhosts: "):
+		return fmt.Errorf("%w: %w: compare the host's key and put it into known_hosts (or the file that SSH_KNOWN_HOSTS names)", scm.ErrDenied, err)
+	}
+	var connection *net.OpError
+	if errors.As(err, &connection) && !errors.Is(err, scm.ErrUnavailable) {
+		return fmt.Errorf("%w: %w", scm.ErrUnavailable, err)
 	}
 	return err
 }

@@ -131,7 +131,7 @@ func (r *Repository) Tip(ctx context.Context, branch string) (scm.Tip, error) {
 		return present(all.heads[all.named(branch)])
 	})
 	if err != nil {
-		return scm.Tip{}, r.wrap("read branch "+branch, err)
+		return scm.Tip{}, r.wrap(strings.TrimSpace("read branch "+branch), err)
 	}
 	branch = got.named(branch)
 	head, ok := got.heads[branch]

@@ -76,7 +76,7 @@ func (r *run) wanted(ctx context.Context, entries []overlay.Entry, resolved []Re
 			if entry.Line == 0 {
 				entry.Dir = r.id.Path
 			}
-			if other, taken := owner[entry.Name]; taken {
+			if other, taken := owner[entry.Name]; taken && other != img.Reference {
 				return nil, fmt.Errorf("%w: entry %s is meant by two images, %s and %s", ErrMisused, entry.Name, other, img.Reference)
 			}
 			owner[entry.Name] = img.Reference
@@ -107,6 +107,9 @@ func (r *run) set(ctx context.Context, entry overlay.Entry, ref image.Reference)
 	}
 	set.To.Repository = runs
 	if image.CheckRepository(runs) != nil {
+		if entry.NewName != "" {
+			return set, nil // a tag inside newName: the edit refuses it, in better words
+		}
 		return set, fmt.Errorf("%w: entry %s in %s (line %d) runs %q, which is no repository that a registry could be asked for: add --rename to write newName: %s",
 			ErrMisused, entry.Name, entry.File, entry.Line, runs, ref.Repository)
 	}

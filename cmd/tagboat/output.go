@@ -176,7 +176,7 @@ func (t *tool) printText(r promote.Result) error {
 		return nil
 	}
 	where := pr.URL
-	if where == "" {
+	if pr.Number == 0 {
 		where = r.HeadBranch
 	}
 	_, err := fmt.Fprintln(t.stdout, where)
@@ -231,7 +231,7 @@ func (t *tool) tellCI(all []promotion, r promote.Result) error {
 		{Name: "outcome", Value: string(all[0].Outcome)},
 		{Name: "changed", Value: fmt.Sprint(r.Outcome == promote.Opened || r.Outcome == promote.Updated)},
 	}
-	if pr := all[0].PullRequest; pr != nil {
+	if pr := all[0].PullRequest; pr != nil && pr.Number > 0 {
 		outputs = append(outputs, ci.Output{Name: "pull-request-url", Value: pr.URL}, ci.Output{Name: "pull-request-number", Value: fmt.Sprint(pr.Number)})
 	}
 	if len(r.Images) > 0 {

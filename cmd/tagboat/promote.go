@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -116,12 +117,16 @@ func (t *tool) request(c *cli.Context) (promote.Request, error) {
 	if err != nil {
 		return promote.Request{}, err
 	}
+	required, err := platforms(c)
+	if err != nil {
+		return promote.Request{}, err
+	}
 	users, teams := splitReviewers(c.StringSlice("reviewer"))
 	return promote.Request{
 		Repository: repo, Base: strings.TrimSpace(c.String("base")), Path: strings.TrimSpace(c.String("path")),
 		Environment: strings.TrimSpace(c.String("to")), App: strings.TrimSpace(c.String("app")), Entry: c.String("entry"),
 		Add: c.Bool("add"), Rename: c.Bool("rename"), Pin: pin, Prove: prove,
-		Images: images, Platforms: words(c.StringSlice("platform")), Wait: c.Duration("wait"), AllowMoved: c.Bool("allow-moved-tag"),
+		Images: images, Platforms: required, Wait: c.Duration("wait"), AllowMoved: c.Bool("allow-moved-tag"),
 		AllowOlder: c.Bool("allow-older"), Again: c.Bool("again"), Force: c.Bool("force"), DryRun: c.Bool("dry-run"),
 		Labels: words(c.StringSlice("label")), Reviewers: users, TeamReviewers: teams, Assignees: words(c.StringSlice("assignee")),
 		Draft: c.Bool("draft"), AutoMerge: c.Bool("auto-merge"),
@@ -155,6 +160,18 @@ func parseEntryFlags(c *cli.Context) (overlay.Pin, overlay.Mode, error) {
 		return "", "", misused("--prove %s: it is required, auto or off", prove)
 	}
 	return pin, prove, nil
+}
+
+var platformGrammar = regexp.MustCompile(`^[a-z0-9]+/[a-z0-9_]+(/[a-z0-9.]+)?$`)
+
+func platforms(c *cli.Context) ([]string, error) {
+	names := words(c.StringSlice("platform"))
+	for _, name := range names {
+		if !platformGrammar.MatchString(name) {
+			return nil, misused("--platform %s: write OS/ARCH or OS/ARCH/VARIANT, e.g. linux/amd64", name)
+		}
+	}
+	return names, nil
 }
 
 func checkOutput(c *cli.Context) error {

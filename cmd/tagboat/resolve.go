@@ -44,6 +44,10 @@ func (t *tool) resolve(c *cli.Context) error {
 	if len(refs) == 0 {
 		return misused("no image: give REPOSITORY:TAG as the argument")
 	}
+	required, err := platforms(c)
+	if err != nil {
+		return err
+	}
 	client, err := t.registry(c)
 	if err != nil {
 		return err
@@ -54,7 +58,7 @@ func (t *tool) resolve(c *cli.Context) error {
 			return misused("image %s has neither tag nor digest: write %s:TAG", ref, ref)
 		}
 		queries = append(queries, registry.Query{
-			Reference: ref, Platforms: words(c.StringSlice("platform")), Wait: c.Duration("wait"), AllowMoved: c.Bool("allow-moved-tag"),
+			Reference: ref, Platforms: required, Wait: c.Duration("wait"), AllowMoved: c.Bool("allow-moved-tag"),
 		})
 	}
 	images, errs := client.ResolveAll(c.Context, queries)

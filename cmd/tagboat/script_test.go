@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,6 +32,7 @@ func TestMain(m *testing.M) {
 //	pulls                                                            print the pull requests
 //	body NUMBER                                                      print a pull request's body
 //	show BRANCH PATH                                                 print a file of a branch
+//	refused CODE ARGS...                                             promote ARGS on the forge must exit with CODE and change nothing
 //	expand FILE...                                                   put the variables into files
 //	registry fail|limit|untag|delete ...                             make the registry do what registries do
 func TestScripts(t *testing.T) {
@@ -38,7 +41,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup:         setup,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"push": push, "forge": forge, "person": person, "pulls": pulls, "body": body, "show": show, "registry": registryKnob, "expand": expand,
+			"push": push, "forge": forge, "person": person, "pulls": pulls, "body": body, "show": show, "registry": registryKnob, "expand": expand, "refused": refused,
 		},
 	})
 }
@@ -110,6 +113,14 @@ func forge(ts *testscript.TestScript, neg bool, args []string) {
 		return err
 	}))
 	y := yardOf(ts)
+	if args[0] == "git" {
+		bare, err := scmtest.NewBare(ts.MkAbs("config.git"), files)
+		ts.Check(err)
+		y.store = bare.Store
+		ts.Setenv("REPO", bare.URL)
+		ts.Setenv("FORGE", "git")
+		return
+	}
 	y.store = scmtest.NewStore("main", files)
 	serve, known := forges()[args[0]]
 	if !known {
@@ -142,6 +153,8 @@ func person(ts *testscript.TestScript, neg bool, args []string) {
 	case "revert": // revert BRANCH
 		sha, _ := y.store.Branch(args[1])
 		_, err = y.store.Revert(args[1], sha)
+	case "mergebranch": // mergebranch FROM INTO
+		_, err = y.store.MergeBranch(args[1], args[2])
 	case "protect": // protect PATTERN
 		y.store.Protect(args[1])
 	default:
@@ -190,6 +203,34 @@ func show(ts *testscript.TestScript, neg bool, args []string) {
 func print(ts *testscript.TestScript, text string) {
 	_, err := ts.Stdout().Write([]byte(text))
 	ts.Check(err)
+}
+
+// refused demands that a promotion ends with an exit code and leaves branches and
+// pull requests as they were.
+func refused(ts *testscript.TestScript, neg bool, args []string) {
+	y := yardOf(ts)
+	before := y.state()
+	full := append([]string{"promote", "--repo", ts.Getenv("REPO"), "--forge", ts.Getenv("FORGE")}, args[1:]...)
+	err := ts.Exec("tagboat", full...)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || fmt.Sprint(exit.ExitCode()) != args[0] {
+		ts.Fatalf("exit %v, want %s", err, args[0])
+	}
+	if after := y.state(); after != before {
+		ts.Fatalf("not left alone:\n%s\nthen\n%s", before, after)
+	}
+}
+
+func (y *yard) state() string {
+	var b strings.Builder
+	for _, name := range y.store.Branches() {
+		sha, _ := y.store.Branch(name)
+		fmt.Fprintln(&b, name, sha)
+	}
+	for _, p := range y.store.Pulls(func(scmtest.Pull) bool { return true }) {
+		fmt.Fprintf(&b, "%+v\n", p)
+	}
+	return b.String()
 }
 
 // expand puts the script's variables into files.

@@ -45,6 +45,10 @@ func (t *tool) set(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	required, err := platforms(c)
+	if err != nil {
+		return err
+	}
 	dir := c.String("path")
 	if dir == "" {
 		return misused("no overlay: name its directory with --path")
@@ -68,7 +72,7 @@ func (t *tool) set(c *cli.Context) error {
 	defer func() { _ = root.Close() }()
 	q := promote.Request{
 		Path: path, App: "set", Environment: "set", Entry: c.String("entry"), Add: c.Bool("add"), Rename: c.Bool("rename"),
-		Pin: pin, Prove: prove, Images: images, Platforms: words(c.StringSlice("platform")), Wait: c.Duration("wait"), AllowMoved: c.Bool("allow-moved-tag"),
+		Pin: pin, Prove: prove, Images: images, Platforms: required, Wait: c.Duration("wait"), AllowMoved: c.Bool("allow-moved-tag"),
 	}
 	res, edited, err := p.Edit(c.Context, root.FS(), q)
 	if err == nil {

@@ -17,7 +17,7 @@ const buildTime = 60 * time.Second
 
 // building serialises builds: kustomize keeps its OpenAPI schema, and what it has
 // learned from it, in variables of the process (kustomize#4824).
-var building = make(chan struct{}, 1)
+var building = make(chan struct{}, 1) //nolint:gochecknoglobals // what it guards is the process's
 
 // build runs kustomize over a tree: root-only loading, no plugins (krusty's
 // defaults), panics recovered. An error is a broken (kustomize refuses the tree),

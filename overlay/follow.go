@@ -260,6 +260,9 @@ func (t *buildTree) kustomization(s *source, r reference) (*kustDir, error) {
 	if k.file == "" {
 		return nil, skip{fmt.Sprintf("%s has no kustomization file", r)}
 	}
+	if err := aliasesBounded(k.file, t.files[k.file]); err != nil {
+		return nil, err
+	}
 	if err := k.content.Unmarshal(t.files[k.file]); err != nil {
 		return nil, broken{fmt.Errorf("%s: %w", k.file, err)}
 	}

@@ -3,7 +3,7 @@ package overlay
 import (
 	"bytes"
 	"fmt"
-	"io"
+	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
@@ -63,23 +63,34 @@ func (t *buildTree) bounded() error {
 	return nil
 }
 
-// aliasesBounded says why a file's YAML aliases would expand to too much.
+// aliasesBounded says why the YAML aliases in a file, or in a text within it (an
+// inline patch, say), would expand to too much.
 func aliasesBounded(name string, content []byte) error {
-	if !bytes.ContainsRune(content, '&') || !bytes.ContainsRune(content, '*') {
+	if !hasAliases(string(content)) {
 		return nil
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
-	total := 0
-	for total <= maxNodes {
+	for total := 0; total <= maxNodes; {
 		var n yaml.Node
-		if err := decoder.Decode(&n); err == io.EOF {
-			return nil
-		} else if err != nil {
-			return nil // not YAML, or for kustomize to refuse
+		if decoder.Decode(&n) != nil {
+			return nil // the end, or no YAML: that is for kustomize to refuse
+		}
+		var err error
+		scalars(&n, "", func(_, text string) {
+			if err == nil && len(text) < len(content) {
+				err = aliasesBounded(name, []byte(text))
+			}
+		})
+		if err != nil {
+			return err
 		}
 		total += expanded(&n, map[*yaml.Node]int{})
 	}
 	return skip{fmt.Sprintf("%s: its YAML aliases expand to more than %d nodes", name, maxNodes)}
+}
+
+func hasAliases(text string) bool {
+	return strings.Contains(text, "&") && strings.Contains(text, "*")
 }
 
 // expanded counts the nodes below n with each alias replaced by what it names.

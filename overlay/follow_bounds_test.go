@@ -35,6 +35,7 @@ func TestProveIsBounded(t *testing.T) {
 		"directories that double at each level": {doubled, nil, "builds more than 5000 directories"},
 		"aliases of aliases":                    {proveStaging("OVERLAY\n- cm.yaml\nENTRY\n") + "-- overlays/staging/cm.yaml --\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: laugh}\n" + laughs, nil, "overlays/staging/cm.yaml: its YAML aliases expand to more than"},
 		"an alias in its own anchor":            {proveStaging("OVERLAY\n- cm.yaml\nENTRY\n") + "-- overlays/staging/cm.yaml --\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: loop}\ndata: &d {a: *d}\n", nil, "its YAML aliases"},
+		"aliases in an inline patch":            {proveStaging("OVERLAY\nENTRY\npatches:\n- patch: |\n    apiVersion: v1\n    kind: ConfigMap\n    metadata: {name: laugh}\n    " + strings.ReplaceAll(strings.TrimSpace(laughs), "\n", "\n    ") + "\n"), nil, "overlays/staging/kustomization.yaml: its YAML aliases"},
 		"a large file":                          {proveStaging("OVERLAY\n- big.yaml\nENTRY\n"), fstest.MapFS{"overlays/staging/big.yaml": {Data: make([]byte, 10<<20+1)}}, "big.yaml has more than the 10 MB"},
 		"a large kustomization":                 {proveStaging("OVERLAY\n- ../big\nENTRY\n"), fstest.MapFS{"overlays/big/kustomization.yaml": {Data: make([]byte, 10<<20+1)}}, "overlays/big/kustomization.yaml has more than the 10 MB"},
 		"many large files": {proveStaging("OVERLAY\n- ../many\nENTRY\n") + "-- overlays/many/kustomization.yaml --\nconfigMapGenerator: [{name: c, files: [a1, a2, a3, a4]}]\n",

@@ -55,7 +55,7 @@ func (l *refList) plugin(c *resource.Resource) error {
 		case fold(key, "path", "targetFilePath", "env", "envs"):
 			l.each(field, value, l.path)
 		case fold(key, "paths"):
-			l.each(field, value, l.patchOrPath)
+			l.each(field, value, func(_, v string) { l.path(field, pathOrText(field, v).path) })
 		case fold(key, "files"):
 			l.each(field, value, func(_, v string) {
 				l.keyValues(kind, types.KvPairSources{FileSources: []string{v}})

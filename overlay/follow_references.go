@@ -24,14 +24,8 @@ func references(file, dir string, k *types.Kustomization) ([]reference, error) {
 	if at, ok := k.OpenAPI["path"]; ok {
 		l.add("openapi.path", roleData, at)
 	}
-	for _, p := range k.PatchesStrategicMerge {
-		l.patchOrPath("patchesStrategicMerge", string(p))
-	}
-	for _, p := range k.PatchesJson6902 {
-		l.path("patchesJson6902.path", p.Path)
-	}
-	for _, p := range k.Patches {
-		l.path("patches.path", p.Path)
+	for _, p := range patches(k) {
+		l.path(p.field, p.path)
 	}
 	for _, r := range k.Replacements {
 		l.path("replacements.path", r.Path)
@@ -68,12 +62,31 @@ func (l *refList) path(field, value string) {
 	}
 }
 
-// patchOrPath adds what kustomize reads as a path: what does not parse as
-// objects. What looks remote is added whatever it parses as.
-func (l *refList) patchOrPath(field, value string) {
-	if _, err := objects([]byte(value)); err != nil || remote(value) {
-		l.add(field, roleData, value)
+// patch is one patch of a kustomization: a path, or its text.
+type patch struct{ field, path, text string }
+
+// patches lists the patches of every kind, the deprecated ones too.
+func patches(k *types.Kustomization) []patch {
+	var out []patch
+	for _, p := range k.PatchesStrategicMerge { //nolint:staticcheck // deprecated, and in use
+		out = append(out, pathOrText("patchesStrategicMerge", string(p)))
 	}
+	for _, p := range k.PatchesJson6902 { //nolint:staticcheck // deprecated, and in use
+		out = append(out, patch{"patchesJson6902.path", p.Path, p.Patch})
+	}
+	for _, p := range k.Patches {
+		out = append(out, patch{"patches.path", p.Path, p.Patch})
+	}
+	return out
+}
+
+// pathOrText takes for a path what kustomize does: what does not parse as objects.
+// What looks remote is one whatever it parses as.
+func pathOrText(field, value string) patch {
+	if _, err := objects([]byte(value)); err != nil || remote(value) {
+		return patch{field: field, path: value}
+	}
+	return patch{field: field, text: value}
 }
 
 func (l *refList) keyValues(field string, s types.KvPairSources) {
@@ -96,8 +109,8 @@ func (l *refList) keyValues(field string, s types.KvPairSources) {
 // the plugin's configuration itself.
 func (l *refList) plugins(field string, values []string) error {
 	for _, v := range values {
-		if _, err := objects([]byte(v)); err != nil || remote(v) {
-			l.add(field, rolePlugin, v)
+		if p := pathOrText(field, v); p.path != "" {
+			l.add(field, rolePlugin, p.path)
 			continue
 		}
 		refs, err := pluginReferences(l.from, l.root, []byte(v))

@@ -44,6 +44,10 @@ func placed(m resmap.ResMap) []placement {
 
 func scalars(n *yaml.Node, field string, each func(field, value string)) {
 	switch n.Kind {
+	case yaml.DocumentNode:
+		for _, root := range n.Content {
+			scalars(root, field, each)
+		}
 	case yaml.ScalarNode:
 		each(field, n.Value)
 	case yaml.MappingNode:

@@ -10,40 +10,21 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// layer is a part of a kustomization that can set an image over its images list.
-type layer struct{ field, path, text string }
-
-func layers(k *kustDir) []layer {
-	var out []layer
-	add := func(field, path, text string) { out = append(out, layer{field, path, text}) }
-	for _, p := range k.content.Patches {
-		add("patches", p.Path, p.Patch)
-	}
-	for _, p := range k.content.PatchesJson6902 {
-		add("patchesJson6902", p.Path, p.Patch)
-	}
-	for _, p := range k.content.PatchesStrategicMerge {
-		pathOrText(add, "patchesStrategicMerge", string(p))
-	}
+// layers lists the parts of a kustomization that can set an image over another
+// images entry.
+func layers(k *kustDir) []patch {
+	out := patches(&k.content)
 	for _, t := range k.content.Transformers {
-		pathOrText(add, "transformers", t)
+		out = append(out, pathOrText("transformers", t))
 	}
 	for _, r := range k.content.Replacements {
 		text, _ := yaml.Marshal(r)
-		add("replacements", r.Path, string(text))
+		out = append(out, patch{"replacements", r.Path, string(text)})
 	}
 	for _, i := range k.content.Images {
-		add("images", "", i.Name+" "+i.NewName)
+		out = append(out, patch{"images", "", i.Name + " " + i.NewName})
 	}
 	return out
-}
-
-func pathOrText(add func(field, path, text string), field, value string) {
-	if strings.Contains(value, "\n") {
-		add(field, "", value)
-	} else {
-		add(field, value, "")
-	}
 }
 
 // declaredImages lists the fields that the tree's configurations add to those

@@ -1,8 +1,9 @@
 package overlay
 
 import (
-	"bytes"
 	"encoding/base64"
+	"errors"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -59,9 +60,7 @@ func (t *buildTree) secrets() []string {
 		}
 	}
 	for _, content := range t.files {
-		if bytes.Contains(content, []byte("Secret")) {
-			secretScalars(content, add)
-		}
+		secretScalars(string(content), add)
 	}
 	out := sortedKeys(found)
 	slices.SortStableFunc(out, func(a, b string) int { return len(b) - len(a) })
@@ -82,38 +81,49 @@ func addSecret(found map[string]bool, value string) {
 	}
 }
 
-// secretScalars hands on the values of a file that has Secrets or secret
-// generators in it: those of a Secret's data and of literals, or what stands
-// after a colon in any line of a file that is no YAML.
-func secretScalars(content []byte, add func(string)) {
-	decoder := yaml.NewDecoder(bytes.NewReader(content))
+// secretScalars hands on the secret values of a text, and of texts within it, in
+// which Secrets or patches of them may be: what stands in data, in literals, or is
+// a patch's value; or after the colon in any line of what is no YAML.
+func secretScalars(text string, add func(string)) {
+	if !secretText.MatchString(text) {
+		return
+	}
+	decoder := yaml.NewDecoder(strings.NewReader(text))
 	for {
 		var doc yaml.Node
-		if err := decoder.Decode(&doc); err != nil {
-			if doc.Kind == 0 && !strings.Contains(err.Error(), "EOF") {
-				for line := range strings.Lines(string(content)) {
-					if key, value, ok := strings.Cut(line, ":"); ok && !plainKey.MatchString(key) {
-						add(strings.Trim(strings.TrimSpace(value), `"'`))
-					}
-				}
-			}
+		err := decoder.Decode(&doc)
+		if errors.Is(err, io.EOF) {
 			return
 		}
-		for _, n := range doc.Content {
-			scalars(n, "", func(field, value string) {
-				if secretField.MatchString(field) {
-					_, literal, _ := strings.Cut(value, "=")
-					add(literal)
-					add(value)
-				}
-			})
+		if err != nil {
+			secretLines(text, add)
+			return
+		}
+		scalars(&doc, "", func(field, value string) {
+			if secretField.MatchString(field) {
+				_, literal, _ := strings.Cut(value, "=")
+				add(literal)
+				add(value)
+			}
+			if len(value) < len(text) {
+				secretScalars(value, add)
+			}
+		})
+	}
+}
+
+func secretLines(text string, add func(string)) {
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(line, ":"); ok && !plainKey.MatchString(key) {
+			add(strings.Trim(strings.TrimSpace(value), `"'{}[],`))
 		}
 	}
 }
 
 var (
+	secretText  = regexp.MustCompile(`Secret|stringData|/data/`)
+	secretField = regexp.MustCompile(`(?i)(^|\.)(data|stringData|literals)(\.|\[)|(^|[.\]])value$`)
 	plainKey    = regexp.MustCompile(`^[\s-]*(apiVersion|kind|name|namespace|type|image)$`)
-	secretField = regexp.MustCompile(`(?i)(^|\.)(data|stringData|literals)(\.|\[)`)
 )
 
 func cutLast(s, sep string) (before, after string) {

@@ -45,9 +45,12 @@ func wantedBy(d difference, c Change) (is, runs bool) {
 // later transformer (a registry mirror, say) writes in.
 func renamedLater(d difference, c Change) bool {
 	repository := repositoryOf(d.new)
-	same := d.new == (image.Reference{Repository: repository, Tag: c.To.Tag, Digest: c.To.Digest}).String()
-	return same && repository != "" && repository == repositoryOf(d.old) && repository != c.To.Repository && !matches(c.Entry, d.old)
+	same := repository == repositoryOf(d.old) && d.new == (image.Reference{Repository: repository, Tag: c.To.Tag, Digest: c.To.Digest}).String()
+	return same && repository != c.To.Repository && !notRepository.MatchString(repository) && !matches(c.Entry, d.old)
 }
+
+// notRepository matches what no repository is: nothing, or text around one.
+var notRepository = regexp.MustCompile(`^$|[^A-Za-z0-9._:/-]`)
 
 // pinned is a reference by digest alone.
 func pinned(r image.Reference) string {

@@ -3,7 +3,8 @@
 // From Gitea 1.26 on an existing branch is moved by compare and swap: the commit
 // is made on a temporary branch (tagboat-tmp/…, deleted again) and published by
 // PUT branches with the commit that was read as old_commit_id, which Gitea hands
-// to git push --force-with-lease. Before, and on Forgejo, a commit is appended to
+// to git push --force-with-lease. What runs on every push may leave out
+// tagboat-tmp/**. Before, and on Forgejo, a commit is appended to
 // the branch, guarded by the blob ids of the files; see Commit.
 package gitea
 

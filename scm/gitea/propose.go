@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	sdk "code.gitea.io/sdk/gitea"
 	"golang.org/x/sync/errgroup"
@@ -49,7 +50,7 @@ func (r *Repository) save(ctx context.Context, p scm.Proposal) (*sdk.PullRequest
 	in := sdk.CreatePullRequestOption{Head: p.Head, Base: p.Base, Title: title, Body: p.Body}
 	_, err := r.repoCall(ctx, request{method: http.MethodPost, path: "/pulls", in: in, out: &raw})
 	if err == nil {
-		return &raw, nil, checkPull(&raw)
+		return &raw, draftWarning(p, &raw), checkPull(&raw)
 	}
 	if statusOf(err) == http.StatusConflict || ambiguous(err) && ctx.Err() == nil {
 		return r.adopt(ctx, p, err)
@@ -58,6 +59,13 @@ func (r *Repository) save(ctx context.Context, p scm.Proposal) (*sdk.PullRequest
 		err = fmt.Errorf("a branch is not there, or pull requests are switched off: %w", err)
 	}
 	return nil, nil, err
+}
+
+func draftWarning(p scm.Proposal, raw *sdk.PullRequest) []string {
+	if !p.Draft || raw.Draft {
+		return nil
+	}
+	return []string{"the pull request is no draft: this server's WORK_IN_PROGRESS_PREFIXES have no " + strings.TrimSpace(draftPrefix)}
 }
 
 func checkPull(p *sdk.PullRequest) error {
@@ -98,13 +106,13 @@ func (r *Repository) edit(ctx context.Context, p scm.Proposal) (*sdk.PullRequest
 		_, err = r.repoCall(gctx, request{method: http.MethodPatch, path: pullPath(p.Number), in: in, out: &raw})
 		return err
 	})
-	if p.Renewed {
+	if p.Renewed { // also where the edit fails: the branch is another digest already
 		g.Go(func() error {
-			cancelled = r.cancelAutoMerge(gctx, p.Number)
+			cancelled = r.cancelAutoMerge(ctx, p.Number)
 			return nil
 		})
 		g.Go(func() error {
-			dismissed = r.dismissApprovals(gctx, p.Number)
+			dismissed = r.dismissApprovals(ctx, p.Number)
 			return nil
 		})
 	}

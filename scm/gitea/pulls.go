@@ -34,6 +34,9 @@ const (
 // branch's commit, and the pull request's own is read from its reference.
 func (r *Repository) PullRequests(ctx context.Context, head, base string) ([]scm.PullRequest, error) {
 	list, err := r.pulls(ctx, head, base)
+	if errors.Is(err, scm.ErrNotFound) {
+		err = fmt.Errorf("%w: the repository is not there, the token cannot see it, or pull requests are switched off in it", err)
+	}
 	return list, r.describe(err, "list the pull requests from %s into %s", head, base)
 }
 

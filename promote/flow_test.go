@@ -25,7 +25,6 @@ type world struct {
 	repo     scm.Repository
 	images   *registrytest.Registry
 	promoter *promote.Promoter
-	appends  bool // the forge cannot move a branch by compare and swap
 	calls    calls
 }
 
@@ -48,7 +47,6 @@ func newWorld(t *testing.T, forge forgeFor) *world {
 		"README.md":               "config\n",
 	})
 	w.repo = forge.open(t, w.store, w.transport())
-	w.appends = forge.appends
 	client, err := registry.New(registry.Options{Env: func(string) string { return "" }, ConfigDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)

@@ -1,9 +1,12 @@
 package promote_test
 
 import (
+	"net/http/httptest"
 	"testing"
 
 	"tagboat/scm"
+	"tagboat/scm/gitea"
+	"tagboat/scm/gitea/giteatest"
 	"tagboat/scm/github"
 	"tagboat/scm/github/githubtest"
 	"tagboat/scm/gitlab"
@@ -13,16 +16,18 @@ import (
 
 // forgeFor opens a store through one forge's driver and its fake.
 type forgeFor struct {
-	open    func(*testing.T, *scmtest.Store, scm.TransportOptions) scm.Repository
-	appends bool
-	rounds  int // that a new pull request may take, DESIGN §4
+	open   func(*testing.T, *scmtest.Store, scm.TransportOptions) scm.Repository
+	rounds int // that a new pull request may take, DESIGN §4
 }
 
 func forges() map[string]forgeFor {
 	return map[string]forgeFor{
 		"github":      {open: openGitHub(githubtest.Options{}), rounds: 6},
 		"github-rest": {open: openGitHub(githubtest.Options{NoGraphQL: true, NoTreePaths: true})},
-		"gitlab":      {open: openGitLab, appends: true, rounds: 4},
+		"gitlab":      {open: openGitLab, rounds: 4},
+		"gitea":       {open: openGitea(giteatest.V126), rounds: 4},
+		"gitea-1.22":  {open: openGitea(giteatest.V122)},
+		"forgejo":     {open: openGitea(giteatest.Forgejo)},
 	}
 }
 
@@ -46,4 +51,16 @@ func openGitLab(t *testing.T, store *scmtest.Store, transport scm.TransportOptio
 		t.Fatal(err)
 	}
 	return repo
+}
+
+func openGitea(version string) func(*testing.T, *scmtest.Store, scm.TransportOptions) scm.Repository {
+	return func(t *testing.T, store *scmtest.Store, transport scm.TransportOptions) scm.Repository {
+		fake := httptest.NewServer(giteatest.New(giteatest.Options{Store: store, Version: version, Report: t.Errorf}))
+		t.Cleanup(fake.Close)
+		repo, err := gitea.New(gitea.Options{BaseURL: fake.URL, Owner: "acme", Name: "config", Token: "token", HTTP: transport})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return repo
+	}
 }

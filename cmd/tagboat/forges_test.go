@@ -1,8 +1,10 @@
 package main
 
 import (
+	"net/http/httptest"
 	"testing"
 
+	"tagboat/scm/gitea/giteatest"
 	"tagboat/scm/github/githubtest"
 	"tagboat/scm/gitlab/gitlabtest"
 	"tagboat/scm/scmtest"
@@ -17,6 +19,8 @@ func forges() map[string]serveForge {
 		"github":      serveGitHub(githubtest.Options{}),
 		"github-rest": serveGitHub(githubtest.Options{NoGraphQL: true, NoTreePaths: true}),
 		"gitlab":      serveGitLab,
+		"gitea":       serveGitea(giteatest.V126),
+		"forgejo":     serveGitea(giteatest.Forgejo),
 	}
 }
 
@@ -35,4 +39,12 @@ func serveGitLab(t testing.TB, store *scmtest.Store, after func(func())) map[str
 	url, stop := fake.Start()
 	after(stop)
 	return map[string]string{"REPO": url + "/" + gitlabtest.Project, "FORGE": "gitlab", "TAGBOAT_TOKEN": gitlabtest.Token}
+}
+
+func serveGitea(version string) serveForge {
+	return func(t testing.TB, store *scmtest.Store, after func(func())) map[string]string {
+		fake := httptest.NewServer(giteatest.New(giteatest.Options{Store: store, Version: version, Report: t.Errorf}))
+		after(fake.Close)
+		return map[string]string{"REPO": fake.URL + "/acme/config", "FORGE": "gitea", "GITEA_TOKEN": "token"}
+	}
 }

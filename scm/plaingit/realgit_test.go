@@ -209,7 +209,7 @@ func overSSH(t *testing.T) (addr, keyFile string) {
 }
 
 func serveSSH(conn net.Conn, config *ssh.ServerConfig) {
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	_, channels, requests, err := ssh.NewServerConn(conn, config)
 	if err != nil {
 		return

@@ -100,6 +100,9 @@ func (d *document) siteInBlock() site {
 	last := d.items[len(d.items)-1]
 	st := d.dashOf(last)
 	end := last.line()
+	if shut := d.flowEnd(last); shut > 0 {
+		end = d.lineOf(shut)
+	}
 	for line := end + 1; line <= len(d.lines); line++ {
 		text := d.raw[d.lines[line-1]:d.lineEnd(line)]
 		if blank(text) {

@@ -52,19 +52,39 @@ func (d *document) siteAtEnd() site {
 		last--
 	}
 	st.eol = d.eol(last)
-	head := strings.Repeat(" ", d.root.Content[0].Column-1) + "images:"
+	between := ""
 	if d.blankBetween() {
-		head = st.eol + head
+		between = st.eol
 	}
-	render := func(w []write) string { return d.blockItem(st, w) }
-	if endsInBlock(d.root) && d.raw[end-1] == '\n' {
+	s := site{head: strings.Repeat(" ", d.root.Content[0].Column-1) + "images:", item: func(w []write) string { return d.blockItem(st, w) }}
+	switch {
+	case endsInBlock(d.root) && d.raw[end-1] == '\n':
 		// Trailing blank lines may be text of a |+ block: go behind them.
-		return site{at: end, head: head, tail: st.eol, item: render}
+		s.at, s.head, s.tail = end, between+s.head, st.eol
+		return s
+	case endsInBlock(d.root):
+		// A line break more would be text of the block: go before its key.
+		s.at, s.tail = d.lastKeyStart(), st.eol+between
+		return s
 	}
 	for last > d.root.Line && blank(d.raw[d.lines[last-1]:d.lineEnd(last)]) {
 		last--
 	}
-	return site{at: d.lineEnd(last), head: st.eol + head, item: render}
+	s.at, s.head = d.lineEnd(last), st.eol+between+s.head
+	return s
+}
+
+// lastKeyStart is the start of the last top-level key's line, or of the comment
+// lines above it.
+func (d *document) lastKeyStart() int {
+	line := d.root.Content[len(d.root.Content)-2].Line
+	for line > d.root.Line && bytes.HasPrefix(bytes.TrimLeft(d.raw[d.lines[line-2]:], " "), []byte("#")) {
+		line--
+	}
+	if line == 1 && bytes.HasPrefix(d.raw, []byte(bom)) {
+		return len(bom)
+	}
+	return d.lines[line-1]
 }
 
 // documentEnd is the offset of the marker that ends the document, or of its end.
@@ -130,11 +150,14 @@ func (d *document) siteInFlow() (site, error) {
 	sep := ", "
 	if before := d.raw[d.lines[last.node.Line-1]:open]; blank(before) {
 		sep = "," + d.eol(last.node.Line) + string(before)
-	} else if d.flowGap(last.fields[fieldName]) == "" {
+	} else if d.flowGap(last.first()) == "" {
 		sep = ","
 	}
 	return site{at: end, head: sep, sep: sep, item: func(w []write) string { return d.flowItem(last, w) }}, nil
 }
+
+// first is an entry's first field.
+func (it item) first() field { return field{it.node.Content[0], it.node.Content[1]} }
 
 // flowEnd is the offset behind an entry's closing brace, or -1.
 func (d *document) flowEnd(it item) int {
@@ -157,8 +180,8 @@ func (d *document) flowEnd(it item) int {
 // flowItem writes {…} with the blanks, lines and quotes of another one.
 func (d *document) flowItem(like item, writes []write) string {
 	open, gap, colon, shut := "{", " ", ": ", "}"
-	if f, ok := like.fields[fieldName]; ok && f.key.Line > 0 {
-		gap, colon = d.flowGap(f), d.flowColon(f)
+	if len(like.fields) > 0 {
+		gap, colon = d.flowGap(like.first()), d.flowColon(like.first())
 		first := d.offset(like.node.Content[0])
 		if start := d.offset(like.node); d.raw[start] == '{' && blank(d.raw[start+1:first]) {
 			open = string(d.raw[start:first])

@@ -79,6 +79,10 @@ func TestEditAdds(t *testing.T) {
 			want: "patches:\n- patch: |\n    a: b\nimages:\n- name: new\n  newTag: v2\n  digest: NEW\n"},
 		"missing, behind a block that keeps its blanks": {in: "namePrefix: |+\n  x\n\n\n",
 			want: "namePrefix: |+\n  x\n\n\nimages:\n- name: new\n  newTag: v2\n  digest: NEW\n"},
+		"missing, a block that ends without a newline": {in: "resources:\n  - a\n\n# why\npatches:\n  - patch: |-\n      a: b",
+			want: "resources:\n  - a\n\nimages:\n  - name: new\n    newTag: v2\n    digest: NEW\n\n# why\npatches:\n  - patch: |-\n      a: b"},
+		"missing, such a block alone": {in: "namePrefix: |\n  x",
+			want: "images:\n- name: new\n  newTag: v2\n  digest: NEW\nnamePrefix: |\n  x"},
 		"missing, keys indented": {in: "  kind: Kustomization\n  resources:\n  - a\n",
 			want: "  kind: Kustomization\n  resources:\n  - a\n  images:\n  - name: new\n    newTag: v2\n    digest: NEW\n"},
 		"missing, JSON": {in: "{\n  \"resources\": [\n    \"a\"\n  ]\n}\n",
@@ -151,14 +155,14 @@ func TestEditRefusesToAdd(t *testing.T) {
 		says string
 	}{
 		"one that is there and runs something else": {"images:\n- name: app\n  newName: r/app\n", nil, "is there already and runs r/app, not app"},
-		"a pattern":                                  {"images: []\n", named("app.*"), "regular expression"},
-		"a digest in its name":                       {"images: []\n", named("app@" + oldDigest), "carries a digest"},
-		"to a shared list":                           {"images: &i\n- name: web\nx: *i\n", nil, "shared by an anchor"},
-		"to an alias":                                {"x: &i\n- name: web\nimages: *i\n", nil, "shared by an anchor"},
-		"to an empty list with a note":               {"images: [\n  # none\n]\n", nil, "comment inside"},
-		"behind a comment in flow":                   {"images: [{name: web, # c\n  newTag: w1 # d\n}]\n", nil, "cannot be told"},
-		"behind a block that ends without a newline": {"namePrefix: |\n  x", nil, "would change namePrefix"},
-		"a brace behind a comment":                   {"{resources: [a] # c\n}\n", nil, "would leave 0 entries"},
+		"a pattern":                                    {"images: []\n", named("app.*"), "regular expression"},
+		"a digest in its name":                         {"images: []\n", named("app@" + oldDigest), "carries a digest"},
+		"to a shared list":                             {"images: &i\n- name: web\nx: *i\n", nil, "shared by an anchor"},
+		"to an alias":                                  {"x: &i\n- name: web\nimages: *i\n", nil, "shared by an anchor"},
+		"to an empty list with a note":                 {"images: [\n  # none\n]\n", nil, "comment inside"},
+		"behind a comment in flow":                     {"images: [{name: web, # c\n  newTag: w1 # d\n}]\n", nil, "cannot be told"},
+		"behind a literal that ends without a newline": {"images:\n- name: web\n  newTag: |\n    w1", nil, "another entry"},
+		"a brace behind a comment":                     {"{resources: [a] # c\n}\n", nil, "would leave 0 entries"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := setApp(func(s *Set) { s.Entry.Line = 0 })

@@ -86,6 +86,9 @@ func TestEditFields(t *testing.T) {
 			set:  func(s *Set) { s.Rename, s.To.Repository = true, "[::1]:5000/app" },
 			want: "images:\n- name: app\n  newName: \"[::1]:5000/app\"\n  newTag: v2\n  digest: NEW\n"},
 
+		"the old tag elsewhere is told": {in: "resources:\n- https://git.example/acme/base?ref=1.4.2\n- 1.4.2-rc1\nimages:\n- name: app\n  newTag: 1.4.2\n- name: web\n  newTag: 1.4.2\ncommonLabels: {version: 1.4.2}\n",
+			want:    "resources:\n- https://git.example/acme/base?ref=1.4.2\n- 1.4.2-rc1\nimages:\n- name: app\n  newTag: v2\n  digest: NEW\n- name: web\n  newTag: 1.4.2\ncommonLabels: {version: 1.4.2}\n",
+			warning: "old tag 1.4.2 also stands on line 2, 9,"},
 		"tagSuffix is told": {in: "images:\n- name: app\n  tagSuffix: -alpine\n", want: "images:\n- name: app\n  newTag: v2\n  digest: NEW\n  tagSuffix: -alpine\n",
 			warning: "tagSuffix -alpine has no effect"},
 	} {

@@ -72,10 +72,10 @@ func (d *document) flowGap(a field) string {
 // flowColon is the colon and the blanks behind it, as the anchor has them.
 func (d *document) flowColon(a field) string {
 	at, why := d.colon(a.key)
-	if why != "" || at >= len(d.raw) || d.raw[at] == ' ' || isNull(a.value) && a.value.Value == "" {
-		return ": "
+	if why == "" && d.offset(a.value) == at && !(isNull(a.value) && a.value.Value == "") {
+		return ":"
 	}
-	return ":"
+	return ": "
 }
 
 // valueColumn is the column at which all the values of an entry start where

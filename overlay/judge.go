@@ -15,12 +15,12 @@ import (
 // (YAML 1.2) and by kustomize's own types (YAML 1.1). It shares no code with
 // what made the change.
 func judge(before *document, raw []byte, plans []plan) (*document, []string, error) {
-	after, err := parse(before.file, raw)
-	if err != nil {
-		return nil, nil, fmt.Errorf("after the edit: %w", err)
-	}
 	fail := func(err error) error {
 		return fmt.Errorf("%s: %w: %w; edit the entry by hand", before.file, ErrUnsafe, err)
+	}
+	after, err := parse(before.file, raw)
+	if err != nil {
+		return nil, nil, fail(errors.New("the way in which it is written is unknown here, and the edit would break it"))
 	}
 	if err := fewLines(before, after, plans); err != nil {
 		return nil, nil, fail(err)

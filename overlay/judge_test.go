@@ -13,7 +13,7 @@ func TestJudge(t *testing.T) {
 	good := []write{{fieldNewTag, "v2"}, {fieldDigest, newDigest}}
 	for name, c := range map[string]struct{ after, says string }{
 		"as wanted":                {"resources:\n- a\nimages:\n- name: app\n  newTag: v2\n  digest: NEW\n- name: web\n  newTag: w1\n", ""},
-		"broken":                   {"images: [\n", "after the edit"},
+		"broken":                   {"images: [\n", "would break it"},
 		"another entry":            {"resources:\n- a\nimages:\n- name: app\n  newTag: v2\n  digest: NEW\n- name: web\n  newTag: w2\n", "another entry"},
 		"another key":              {"resources:\n- b\nimages:\n- name: app\n  newTag: v2\n  digest: NEW\n- name: web\n  newTag: w1\n", "change resources"},
 		"a new key":                {"resources:\n- a\nnew: b\nimages:\n- name: app\n  newTag: v2\n  digest: NEW\n- name: web\n  newTag: w1\n", "top-level key"},

@@ -2,7 +2,9 @@ package overlay
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
@@ -175,8 +177,34 @@ func (d *document) warn(it item, p plan) []string {
 	if suffix := d.text(it, fieldTagSuffix); suffix != "" {
 		say("tagSuffix %s has no effect beside newTag or digest", suffix)
 	}
+	if lines := d.elsewhere(p.change.From.Tag); len(lines) > 0 && p.change.From.Tag != p.change.To.Tag {
+		say("its old tag %s also stands on line %s, which the edit leaves", p.change.From.Tag, strings.Join(lines, ", "))
+	}
 	if d.text(it, fieldNewName) == "" && nameTag(p.change.Entry) != "" {
 		say("the name carries a tag, so that it matches only resources with exactly that tag")
 	}
 	return list
+}
+
+// elsewhere gives the lines outside images on which a tag stands too: ?ref=, a
+// label, an environment variable that go with the image.
+// Words such as latest, and tags too short to mean one thing, are left out.
+func (d *document) elsewhere(tag string) []string {
+	if len(tag) < 5 || !strings.ContainsAny(tag, "0123456789") {
+		return nil
+	}
+	word := regexp.MustCompile(`(^|[^\w.-])` + regexp.QuoteMeta(tag) + `($|[^\w.-])`)
+	entries := map[int]bool{}
+	for _, it := range d.items {
+		for _, f := range it.fields {
+			entries[f.value.Line] = true
+		}
+	}
+	var lines []string
+	for i, start := range d.lines {
+		if line := i + 1; !entries[line] && word.Match(d.raw[start:d.lineEnd(line)]) {
+			lines = append(lines, strconv.Itoa(line))
+		}
+	}
+	return lines
 }

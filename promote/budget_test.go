@@ -3,6 +3,7 @@ package promote_test
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -29,7 +30,9 @@ func (w *world) transport() scm.TransportOptions {
 		Observe: func(try scm.Try) {
 			w.calls.mu.Lock()
 			defer w.calls.mu.Unlock()
-			w.calls.tries = append(w.calls.tries, try)
+			if !decoration.MatchString(try.Path) {
+				w.calls.tries = append(w.calls.tries, try)
+			}
 		},
 	}
 }
@@ -85,8 +88,12 @@ func (c *calls) String() string {
 
 func noProof(q *promote.Request) { q.Prove = overlay.ProveOff }
 
+// decoration are the requests that the budget leaves out: best effort, after the
+// pull request says what it moves.
+var decoration = regexp.MustCompile(`/(labels|reset_approvals|requested_reviewers|reviews)(/|$)`)
+
 // TestBudget counts the sequential rounds of DESIGN §4, with base and path named,
-// without proof.
+// without proof and decoration.
 func TestBudget(t *testing.T) {
 	for name, forge := range forges() {
 		if forge.rounds == 0 {
@@ -116,9 +123,11 @@ func TestBudget(t *testing.T) {
 			if err := w.store.ClosePullRequest(1, "mei"); err != nil {
 				t.Fatal(err)
 			}
-			measure("declined", 2, 0, promote.Declined, "todo-api:v3")
+			// Gitea tells the head of a closed pull request only by its ref: a round more
+			closed := forge.closed
+			measure("declined", 2+closed, 0, promote.Declined, "todo-api:v3")
 			w.push("todo-api:v4", 4)
-			measure("opened again", forge.rounds+1, -1, promote.Opened, "todo-api:v4")
+			measure("opened again", forge.rounds+1+closed, -1, promote.Opened, "todo-api:v4")
 		})
 	}
 }

@@ -18,6 +18,7 @@ import (
 type forgeFor struct {
 	open   func(*testing.T, *scmtest.Store, scm.TransportOptions) scm.Repository
 	rounds int // that a new pull request may take, DESIGN §4
+	closed int // more of them where a closed pull request is looked into
 }
 
 func forges() map[string]forgeFor {
@@ -25,7 +26,7 @@ func forges() map[string]forgeFor {
 		"github":      {open: openGitHub(githubtest.Options{}), rounds: 6},
 		"github-rest": {open: openGitHub(githubtest.Options{NoGraphQL: true, NoTreePaths: true})},
 		"gitlab":      {open: openGitLab, rounds: 4},
-		"gitea":       {open: openGitea(giteatest.V126), rounds: 4},
+		"gitea":       {open: openGitea(giteatest.V126), rounds: 4, closed: 1},
 		"gitea-1.22":  {open: openGitea(giteatest.V122)},
 		"forgejo":     {open: openGitea(giteatest.Forgejo)},
 	}

@@ -83,7 +83,14 @@ func (t *tool) open(at scm.Location, caFiles []string) (scm.Repository, error) {
 			return nil, err
 		}
 		t.hide(token)
-		return plaingit.New(plaingit.Options{URL: at.CloneURL, Token: token, CAFiles: caFiles})
+		passphrase, err := t.fileOr("TAGBOAT_SSH_PASSPHRASE")
+		if err != nil {
+			return nil, err
+		}
+		t.hide(passphrase)
+		return plaingit.New(plaingit.Options{
+			URL: at.CloneURL, Token: token, CAFiles: caFiles, SSHKeyFile: t.env("TAGBOAT_SSH_KEY_FILE"), SSHKeyPassphrase: passphrase,
+		})
 	}
 	return nil, misused("which forge is %s? Say --forge github, gitlab, gitea or git", at.Host)
 }

@@ -72,7 +72,7 @@ func (c *Client) describeSingle(ctx context.Context, q Query, d *document, found
 	config, err := c.configOf(ctx, q.Reference.Repository, d)
 	if err != nil {
 		if errors.Is(err, ErrNotFound) {
-			return &problem{kind: ErrPlatform, cause: errGone, text: "the image's configuration is not in the registry, so it cannot be pulled", fix: "push the image again"}
+			return &problem{kind: ErrPlatform, gone: true, text: "the image's configuration is not in the registry, so it cannot be pulled", fix: "push the image again"}
 		}
 		return err
 	}

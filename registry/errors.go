@@ -68,6 +68,7 @@ type problem struct {
 	text  string
 	fix   string
 	cause error
+	gone  bool // also errGone
 }
 
 func (p *problem) Error() string {
@@ -82,10 +83,14 @@ func (p *problem) Error() string {
 }
 
 func (p *problem) Unwrap() []error {
+	all := []error{p.kind}
 	if p.cause != nil {
-		return []error{p.kind, p.cause}
+		all = append(all, p.cause)
 	}
-	return []error{p.kind}
+	if p.gone {
+		all = append(all, errGone)
+	}
+	return all
 }
 
 // errGone marks what a replica may still receive: the wait of a query polls for it.
@@ -131,7 +136,7 @@ func (s *session) judge(what string, a *answer) error {
 	case a.status < 500 && a.status != http.StatusNotFound && a.url.Host != s.host:
 		return &problem{kind: ErrUnavailable, text: fmt.Sprintf("%s keeps %s at %s, which answered %s", s.host, what, a.url.Host, s.redact(a)), fix: "the registry's storage is at fault, or not reachable from here"}
 	case a.status == http.StatusNotFound:
-		return &problem{kind: ErrNotFound, cause: errGone, text: fmt.Sprintf("%s has no %s, or hides it from %s (%s)", s.host, what, a.as, s.redact(a)),
+		return &problem{kind: ErrNotFound, gone: true, text: fmt.Sprintf("%s has no %s, or hides it from %s (%s)", s.host, what, a.as, s.redact(a)),
 			fix: "check the spelling, and that the push has finished (--wait polls for it)"}
 	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden:
 		return s.denied(a)

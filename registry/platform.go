@@ -157,7 +157,7 @@ func (c *Client) gone(platform string, child descriptor, err error) error {
 	if !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	return &problem{kind: ErrPlatform, cause: errGone, text: fmt.Sprintf("the index lists %s as %s, but that manifest is not in the registry", platform, child.Digest),
+	return &problem{kind: ErrPlatform, gone: true, text: fmt.Sprintf("the index lists %s as %s, but that manifest is not in the registry", platform, child.Digest),
 		fix: "a clean-up of untagged images may have deleted it; push the image again"}
 }
 

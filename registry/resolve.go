@@ -143,7 +143,7 @@ func (c *Client) locate(ctx context.Context, q Query) (*document, []string, erro
 	case digestErr != nil:
 		return nil, nil, fmt.Errorf("%s, and the digest given with it: %w", points, digestErr)
 	case !q.AllowMoved && err != nil: // the tag may still be on its way
-		return nil, nil, &problem{kind: ErrMovedTag, cause: errGone, text: fmt.Sprintf("%s; %s, which was given with it, is", points, r.Digest), fix: "--allow-moved-tag pins the given digest"}
+		return nil, nil, &problem{kind: ErrMovedTag, gone: true, text: fmt.Sprintf("%s; %s, which was given with it, is", points, r.Digest), fix: "--allow-moved-tag pins the given digest"}
 	case !q.AllowMoved:
 		return nil, nil, &problem{kind: ErrMovedTag, text: fmt.Sprintf("%s, not to %s, which was given with it", points, r.Digest), fix: "someone pushed the tag again; --allow-moved-tag pins the given digest"}
 	}

@@ -1,11 +1,13 @@
 package registrytest
 
 import (
+	"archive/tar"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,6 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"tagboat/image"
@@ -128,8 +131,7 @@ func (p *pusher) single(spec ImageSpec, tag string) string {
 // image makes one platform's image, with one small layer.
 func (p *pusher) image(spec ImageSpec, platform string) v1.Image {
 	parsed, err := v1.ParsePlatform(platform)
-	if err != nil {
-		p.keep(err)
+	if p.keep(err) {
 		return empty.Image
 	}
 	layer, config := types.OCILayer, types.OCIConfigJSON
@@ -139,17 +141,39 @@ func (p *pusher) image(spec ImageSpec, platform string) v1.Image {
 		made = mutate.MediaType(empty.Image, types.DockerManifestSchema2)
 	}
 	made = mutate.ConfigMediaType(made, config)
-	made, err = mutate.Append(made, mutate.Addendum{MediaType: layer, Layer: static.NewLayer([]byte(platform+"\n"+spec.Content), layer)})
-	p.keep(err)
+	archive := p.tar("content", platform+"\n"+spec.Content)
+	content, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive)), nil }, tarball.WithMediaType(layer))
+	if p.keep(err) {
+		return empty.Image
+	}
+	made, err = mutate.AppendLayers(made, content)
+	if p.keep(err) {
+		return empty.Image
+	}
 	file, err := made.ConfigFile()
-	p.keep(err)
+	if p.keep(err) {
+		return empty.Image
+	}
 	file = file.DeepCopy()
 	file.OS, file.Architecture, file.Variant = parsed.OS, parsed.Architecture, parsed.Variant
 	file.Config.Labels = spec.Labels
 	file.Created = v1.Time{Time: spec.Created}
 	made, err = mutate.ConfigFile(made, file)
-	p.keep(err)
+	if p.keep(err) {
+		return empty.Image
+	}
 	return made
+}
+
+// tar is an archive of one file; without times, so that the digest stays the same.
+func (p *pusher) tar(name, content string) []byte {
+	var buffer bytes.Buffer
+	w := tar.NewWriter(&buffer)
+	p.keep(w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(content))}))
+	_, err := w.Write([]byte(content))
+	p.keep(err)
+	p.keep(w.Close())
+	return buffer.Bytes()
 }
 
 // attestation is a provenance statement for a digest, as buildx stores it: without
@@ -158,7 +182,9 @@ func (p *pusher) attestation(digest string) v1.Image {
 	statement := fmt.Sprintf(`{"_type":"https://in-toto.io/Statement/v0.1","predicateType":"https://slsa.dev/provenance/v0.2","subject":[{"digest":{"sha256":%q}}]}`, strings.TrimPrefix(digest, "sha256:"))
 	made := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	made, err := mutate.Append(made, mutate.Addendum{MediaType: "application/vnd.in-toto+json", Layer: static.NewLayer([]byte(statement), "application/vnd.in-toto+json")})
-	p.keep(err)
+	if p.keep(err) {
+		return empty.Image
+	}
 	return made
 }
 
@@ -215,10 +241,12 @@ func (p *pusher) do(req *http.Request) {
 	}
 }
 
-func (p *pusher) keep(err error) {
+// keep says whether something has gone wrong so far.
+func (p *pusher) keep(err error) bool {
 	if p.err == nil {
 		p.err = err
 	}
+	return p.err != nil
 }
 
 func digestOf(body []byte) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"sync"
 	"testing"
 	"time"
 
@@ -137,4 +138,25 @@ func TestProveBuildIsBoundedInTime(t *testing.T) {
 	if _, err := build(t.Context(), c.in); err != nil {
 		t.Errorf("the next build: %v", err)
 	}
+}
+
+// Proofs at the same time do not see each other's schema.
+func TestProveAtTheSameTime(t *testing.T) {
+	plain := proveStaging("OVERLAY\nENTRY\n")
+	schema := proveStaging("OVERLAY\nENTRY\nopenapi: {path: schema.json}\n") + "-- overlays/staging/schema.json --\n" + `{"definitions": {}}` + "\n"
+	var all sync.WaitGroup
+	for i := range 8 {
+		c := proveCase{tree: plain}
+		if i%2 == 1 {
+			c.tree = schema
+		}
+		files := proveTree(t, c.tree)
+		e := proveEdit(t, files, proveTarget)
+		all.Go(func() {
+			if got, err := Prove(t.Context(), files, []string{proveTarget}, e, ProveRequired); err != nil || len(got.Changed) != 1 {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+	all.Wait()
 }

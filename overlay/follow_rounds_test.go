@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -170,6 +171,36 @@ func TestProveKeepsTheFileSystemsError(t *testing.T) {
 					t.Errorf("%s fails: %+v, %v; want that error", at, got, err)
 				}
 			}
+		}
+	}
+}
+
+// On a disk a path that leads over a symbolic link is not followed; the rest is
+// the same as on a forge.
+func TestProveOnDisk(t *testing.T) {
+	disk := t.TempDir()
+	files := proveTree(t, followLevels)
+	for name, f := range files {
+		at := filepath.Join(disk, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, f.Data, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := proveEdit(t, files, proveTarget)
+	if got, err := Prove(t.Context(), os.DirFS(disk), []string{proveTarget}, e, ProveRequired); err != nil || got.Status != Proven {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, at := range []string{"base", "base/deployment.yaml", "overlays/staging/patches"} {
+		moved := filepath.Join(t.TempDir(), "moved")
+		if err := errors.Join(os.Rename(filepath.Join(disk, at), moved), os.Symlink(moved, filepath.Join(disk, at))); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Prove(t.Context(), os.DirFS(disk), []string{proveTarget}, e, ProveAuto)
+		if err != nil || got.Status != Skipped || !strings.Contains(got.Reason, "is a symbolic link") {
+			t.Errorf("%s is a link: %+v, %v", at, got, err)
+		}
+		if err := errors.Join(os.Remove(filepath.Join(disk, at)), os.Rename(moved, filepath.Join(disk, at))); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

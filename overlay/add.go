@@ -99,25 +99,37 @@ func (d *document) site() (site, error) {
 func (d *document) siteInBlock() site {
 	last := d.items[len(d.items)-1]
 	st := d.dashOf(last)
-	end := last.line()
-	if shut := d.flowEnd(last); shut > 0 {
-		end = d.lineOf(shut)
-	}
-	for line := end + 1; line <= len(d.lines); line++ {
-		text := d.raw[d.lines[line-1]:d.lineEnd(line)]
-		if blank(text) {
-			continue
-		}
-		if len(text)-len(bytes.TrimLeft(text, " ")) <= len(st.indent) {
-			break
-		}
-		end = line
-	}
+	end := d.itemEnd(last, len(st.indent))
 	st.like, st.eol = last, d.eol(end)
 	if last.alias != nil {
 		st.like = item{}
 	}
 	return site{at: d.lineEnd(end), item: func(w []write) string { return d.blockItem(st, w) }}
+}
+
+// itemEnd is the last line of an element whose dash has the given indent: what
+// stands deeper is its own. Comments may stand at any indent between its fields.
+func (d *document) itemEnd(it item, indent int) int {
+	end := it.line()
+	if shut := d.flowEnd(it); shut > 0 {
+		end = d.lineOf(shut)
+	}
+	inComment := false
+	for line := end + 1; line <= len(d.lines); line++ {
+		text := d.raw[d.lines[line-1]:d.lineEnd(line)]
+		bare := bytes.TrimLeft(text, " ")
+		comment, deeper := bytes.HasPrefix(bare, []byte("#")), len(text)-len(bare) > indent
+		switch {
+		case blank(text):
+		case comment && (inComment || !deeper):
+			inComment = true
+		case deeper:
+			end, inComment = line, false
+		default:
+			return end
+		}
+	}
+	return end
 }
 
 // dashStyle is how a block list's elements are written.

@@ -35,6 +35,8 @@ func TestEditAdds(t *testing.T) {
 			want: "images:\n- name: web\n  newTag: w1\n- name: new\n  newTag: v2\n  digest: NEW"},
 		"behind the entry's own comments": {in: "images:\n- name: web\n  newTag: w1 # bot\n  # pinned for a reason\n\n# next\nresources: []\n",
 			want: "images:\n- name: web\n  newTag: w1 # bot\n  # pinned for a reason\n- name: new\n  newTag: v2\n  digest: NEW\n\n# next\nresources: []\n"},
+		"behind a comment at column 0 inside the entry": {in: "images:\n- name: web\n# why\n\n  newTag: w1\n# - name: off\n  # end\nresources: []\n",
+			want: "images:\n- name: web\n# why\n\n  newTag: w1\n- name: new\n  newTag: v2\n  digest: NEW\n# - name: off\n  # end\nresources: []\n"},
 		"before a commented-out entry": {in: "images:\n- name: web\n# - name: off\n",
 			want: "images:\n- name: web\n- name: new\n  newTag: v2\n  digest: NEW\n# - name: off\n"},
 		"behind a block scalar": {in: "images:\n- name: web\n  newTag: |\n    w1\n\n    w2\nresources: []\n",

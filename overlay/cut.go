@@ -65,7 +65,7 @@ func (d *document) refuseField(f field, why string) error {
 
 // replace writes a new value in the quotes of the old.
 func (d *document) replace(f field, value string) ([]cut, error) {
-	if isNull(f.value) && f.value.Value == "" {
+	if unwrittenNull(f.value) {
 		at, why := d.colon(f.key)
 		if why != "" {
 			return nil, d.refuseField(f, why)
@@ -114,7 +114,7 @@ func (d *document) fluxMark(f field) (from, to int) {
 
 // valueEnd is the offset behind a field's value.
 func (d *document) valueEnd(f field) (int, string) {
-	if isNull(f.value) && f.value.Value == "" {
+	if unwrittenNull(f.value) {
 		return d.colon(f.key)
 	}
 	s, why := d.locate(f.value)

@@ -257,6 +257,9 @@ func (it *item) readMerged(n *yaml.Node, seen map[*yaml.Node]bool) {
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
+// unwrittenNull says whether a null is one for want of any text: "newTag:".
+func unwrittenNull(n *yaml.Node) bool { return isNull(n) && n.Value == "" }
+
 // entries gives the list as the contract has it.
 func (d *document) entries() []Entry {
 	var list []Entry

@@ -15,9 +15,10 @@ const (
 	stagingFile = stagingDir + "/kustomization.yaml"
 )
 
-var (
-	oldDigest = "sha256:" + strings.Repeat("a", 64)
-	newDigest = "sha256:" + strings.Repeat("b", 64)
+const (
+	a16, b16  = "aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb"
+	oldDigest = "sha256:" + a16 + a16 + a16 + a16
+	newDigest = "sha256:" + b16 + b16 + b16 + b16
 )
 
 // expand writes the digests where a fixture has OLD and NEW.
@@ -195,7 +196,7 @@ func TestEditKeeps(t *testing.T) {
 			if n := strings.Count(c.in, c.from); n != 1 {
 				t.Fatalf("the fixture has %q %d times", c.from, n)
 			}
-			for _, v := range variants {
+			for _, v := range variants() {
 				if strings.HasPrefix(v.name, "leading") && strings.Contains(c.in, "---") {
 					continue // that would be a second document
 				}

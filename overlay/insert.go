@@ -10,10 +10,11 @@ import (
 // anchor is the field below which a new one goes: digest below newTag, that
 // below newName, that below name.
 func (it item) anchor(w write) field {
-	for _, name := range []string{fieldNewTag, fieldNewName} {
-		if f, ok := it.fields[name]; ok && name != w.field && !(w.field == fieldNewName && name == fieldNewTag) {
-			return f
-		}
+	if f, ok := it.fields[fieldNewTag]; ok && w.field == fieldDigest {
+		return f
+	}
+	if f, ok := it.fields[fieldNewName]; ok && w.field != fieldNewName {
+		return f
 	}
 	return it.fields[fieldName]
 }
@@ -72,7 +73,7 @@ func (d *document) flowGap(a field) string {
 // flowColon is the colon and the blanks behind it, as the anchor has them.
 func (d *document) flowColon(a field) string {
 	at, why := d.colon(a.key)
-	if why == "" && d.offset(a.value) == at && !(isNull(a.value) && a.value.Value == "") {
+	if why == "" && d.offset(a.value) == at && !unwrittenNull(a.value) {
 		return ":"
 	}
 	return ": "

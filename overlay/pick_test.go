@@ -52,7 +52,7 @@ func TestPick(t *testing.T) {
 		says []string
 	}{
 		"the name of one that has a newName": {Want{Repository: "ghcr.io/acme/api"}, []string{"for ghcr.io/acme/api", "did you mean ghcr.io/acme/api (line 10)?", "line 10: ghcr.io/acme/api (newName mirror.example/acme/api)"}},
-		"a slip":                             {Want{Repository: "ghcr.io/acme/tood"}, []string{"o/kustomization.yaml", "did you mean ghcr.io/acme/todo (line 2)?", "line 8: nginx"}},
+		"a slip":                             {Want{Repository: "ghcr.io/acme/tado"}, []string{"o/kustomization.yaml", "did you mean ghcr.io/acme/todo (line 2)?", "line 8: nginx"}},
 		"a name in another spelling":         {Want{Repository: "nginx", Name: "docker.io/library/nginx"}, []string{"for docker.io/library/nginx", "did you mean nginx (line 8)?"}},
 		"a name in another case":             {Want{Name: "project/image"}, []string{"line 18: PROJECT/IMAGE"}},
 		"nothing near":                       {Want{Repository: "quay.example/zzz/yyy-xxx-www"}, []string{"line 2: web (newName ghcr.io/acme/todo)"}},

@@ -3,6 +3,7 @@ package registrytest
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -142,7 +143,7 @@ func (p *pusher) image(spec ImageSpec, platform string) v1.Image {
 	}
 	made = mutate.ConfigMediaType(made, config)
 	archive := p.tar("content", platform+"\n"+spec.Content)
-	content, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive)), nil }, tarball.WithMediaType(layer))
+	content, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive)), nil }, tarball.WithMediaType(layer), tarball.WithCompressionLevel(gzip.NoCompression))
 	if p.keep(err) {
 		return empty.Image
 	}

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"net/http"
 	"slices"
 	"strings"
@@ -230,7 +229,7 @@ func fileChangeOf(f scm.File, commit string) fileChange {
 // blobID is git's id of a file's content, in the object format that commit ids of
 // that length have.
 func blobID(content []byte, length int) string {
-	var h hash.Hash = sha1.New() //nolint:gosec // git's object ids
+	h := sha1.New() //nolint:gosec // git's object ids
 	if length == hex.EncodedLen(sha256.Size) {
 		h = sha256.New()
 	}

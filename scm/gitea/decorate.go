@@ -168,7 +168,7 @@ func (r *Repository) addTeams(ctx context.Context, wanted []string, raw *sdk.Pul
 		var made []*sdk.PullReview
 		err := r.requestReview(ctx, raw.Index, map[string]any{"team_reviewers": []string{name}}, &made)
 		if err == nil && len(made) == 0 {
-			err = errors.New("Gitea asked nobody: does an organisation with that team own the repository?")
+			err = errors.New("nobody was asked: does an organisation with that team own the repository?")
 		}
 		if err != nil {
 			warnings = append(warnings, fmt.Sprintf("team %s: %v", name, err))

@@ -69,7 +69,7 @@ func TestReadFileFailures(t *testing.T) {
 			if err == nil || tc.want != nil && !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("error %v, want %v that says %q", err, tc.want, tc.says)
 			}
-			if tc.want != fs.ErrNotExist && errors.Is(err, fs.ErrNotExist) {
+			if !errors.Is(tc.want, fs.ErrNotExist) && errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("error %v says that the file is not there", err)
 			}
 		})

@@ -44,6 +44,9 @@ func TestConformReal(t *testing.T) {
 		if err := server.AddRepo(t.Context(), name, "mei"); err != nil {
 			t.Fatal(err)
 		}
+		if err := server.RequireCheck(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
 		return realHarness(t, t.Context(), server, name)
 	})
 }

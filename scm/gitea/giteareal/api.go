@@ -76,6 +76,16 @@ func (s *Server) AddRepo(ctx context.Context, name string, collaborators ...stri
 	return s.WaitReady(ctx, name)
 }
 
+// RequireCheck makes main of a repository wait for a status that nobody sets, so
+// that auto-merge stays pending. Its writers may still push.
+func (s *Server) RequireCheck(ctx context.Context, name string) error {
+	in := map[string]any{
+		"rule_name": "main", "enable_push": true, "enable_status_check": true, "status_check_contexts": []string{"ci/never"},
+	}
+	_, err := s.Call(ctx, "", http.MethodPost, "/repos/"+s.Admin+"/"+name+"/branch_protections", in, nil)
+	return err
+}
+
 // WaitReady waits until Gitea says that a repository of the administrator's is
 // not empty: it sets a pushed one up in the background.
 func (s *Server) WaitReady(ctx context.Context, name string) error {

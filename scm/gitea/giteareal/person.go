@@ -205,7 +205,7 @@ func (p *Person) details(number int, out *scmtest.Pull) error {
 			out.Comments = append(out.Comments, scmtest.Comment{ID: e.ID, Author: e.User.Login, Body: e.Body})
 		case "pull_scheduled_merge":
 			out.AutoMerge, out.AutoMergeBy = true, e.User.Login
-		case "pull_cancel_scheduled_merge":
+		case "pull_cancel_scheduled_merge", "merge_pull":
 			out.AutoMerge, out.AutoMergeBy = false, ""
 		}
 	}
@@ -294,7 +294,7 @@ func (p *Person) MergePullRequest(number int, how string) (string, error) {
 	var err error
 	for range 40 { // 405 while Gitea still looks whether it can be merged
 		var status int
-		status, err = p.server.Call(p.ctx, "", http.MethodPost, p.repo()+fmt.Sprintf("/pulls/%d/merge", number), map[string]any{"Do": how}, nil)
+		status, err = p.server.Call(p.ctx, "", http.MethodPost, p.repo()+fmt.Sprintf("/pulls/%d/merge", number), map[string]any{"Do": how, "force_merge": true}, nil)
 		if err == nil {
 			pull, err := p.Pull(number)
 			return pull.MergeSHA, err

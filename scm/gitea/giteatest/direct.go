@@ -1,6 +1,7 @@
 package giteatest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,7 +22,8 @@ func (s *Server) RoundTrip(req *http.Request) (resp *http.Response, err error) {
 	arrived := httptest.NewRequestWithContext(req.Context(), req.Method, req.URL.RequestURI(), body)
 	arrived.Header, arrived.Host = req.Header.Clone(), req.URL.Host
 	defer func() {
-		if p := recover(); p == http.ErrAbortHandler {
+		p := recover()
+		if cut, ok := p.(error); ok && errors.Is(cut, http.ErrAbortHandler) {
 			resp, err = nil, fmt.Errorf("%s %s: %w", req.Method, req.URL.Path, io.ErrUnexpectedEOF)
 		} else if p != nil {
 			panic(p)

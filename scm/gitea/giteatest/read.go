@@ -92,10 +92,10 @@ func (c *call) getContents() {
 // contents is one entry. Its type does not tell an executable file.
 func (c *call) contents(path string, e scmtest.TreeEntry) object {
 	o := object{"name": e.Name, "path": path, "sha": e.SHA, "size": e.Size, "encoding": nil, "content": nil, "target": nil}
-	switch {
-	case e.Type == "tree":
+	switch e.Type {
+	case "tree":
 		o["type"] = "dir"
-	case e.Type == "commit":
+	case "commit":
 		o["type"] = "submodule"
 	default:
 		b, err := c.o.Store.Blob(e.SHA)

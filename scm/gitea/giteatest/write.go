@@ -187,7 +187,7 @@ func (s *Server) once(f *func()) {
 // pushRefused is a push that git or a hook refused after all checks: 403 with its
 // words since 1.26, 500 before, and 500 always for one that came too late.
 func (c *call) pushRefused(branch string, err error) *refusal {
-	text := "push is rejected"
+	var text string
 	switch {
 	case errors.Is(err, scmtest.ErrProtected):
 		text = "Not allowed to push to protected branch " + branch

@@ -86,7 +86,8 @@ func (g *github) call(t *testing.T, method, path string, in, out any) {
 	}
 }
 
-// githubPull is a pull request with what GitHub says that it changes.
+// githubPull is a pull request. What it changes is asked of its branch: the
+// emulator keeps a pull request's head commit and files as they were at first.
 type githubPull struct {
 	Number    int
 	Title     string
@@ -94,8 +95,9 @@ type githubPull struct {
 	State     string
 	URL       string `json:"html_url"`
 	UpdatedAt string `json:"updated_at"`
-	Head      struct{ Ref, SHA string }
+	Head      struct{ Ref string }
 	Base      struct{ Ref string }
+	commits   []string
 	files     []githubFile
 }
 
@@ -109,7 +111,15 @@ func (g *github) pulls(t *testing.T, state string) []githubPull {
 	var all []githubPull
 	g.call(t, "GET", "/pulls?per_page=100&state="+state, nil, &all)
 	for i := range all {
-		g.call(t, "GET", fmt.Sprintf("/pulls/%d/files", all[i].Number), nil, &all[i].files)
+		var comparison struct {
+			Commits []struct{ SHA string }
+			Files   []githubFile
+		}
+		g.call(t, "GET", "/compare/"+all[i].Base.Ref+"..."+all[i].Head.Ref, nil, &comparison)
+		all[i].files = comparison.Files
+		for _, commit := range comparison.Commits {
+			all[i].commits = append(all[i].commits, commit.SHA)
+		}
 	}
 	return all
 }
@@ -162,12 +172,12 @@ func TestGitHub(t *testing.T) {
 
 	promote(v5).want(t, 0, "updated")
 	updated := g.wantPull(t, s.overlay(app, "v1.5.0", digest5))
-	if updated.Number != first.Number || updated.Head.SHA == first.Head.SHA || !strings.Contains(updated.Title+updated.Body, "v1.5.0") {
-		t.Errorf("pull request %d at %s became %d at %s: %s", first.Number, first.Head.SHA, updated.Number, updated.Head.SHA, updated.Title)
+	if updated.Number != first.Number || cmp.Equal(updated.commits, first.commits) || !strings.Contains(updated.Title+updated.Body, "v1.5.0") {
+		t.Errorf("pull request %d at %s became %d at %s: %s", first.Number, first.commits, updated.Number, updated.commits, updated.Title)
 	}
 	promote(v4).want(t, 0, "outdated")
-	if all := g.pulls(t, "all"); len(all) != 1 || all[0].Head.SHA != updated.Head.SHA {
-		t.Errorf("after an older job: %+v", all)
+	if diff := cmp.Diff([]githubPull{updated}, g.pulls(t, "all"), cmp.AllowUnexported(githubPull{})); diff != "" {
+		t.Errorf("an older job changed something (-want +got):\n%s", diff)
 	}
 }
 
@@ -175,6 +185,9 @@ func TestGitHub(t *testing.T) {
 func (g *github) wantPull(t *testing.T, file string) githubPull {
 	t.Helper()
 	p := g.pull(t)
+	if len(p.commits) != 1 {
+		t.Errorf("%d commits in the pull request, want 1", len(p.commits))
+	}
 	if p.Head.Ref != "tagboat/staging/todo-api" || p.Base.Ref != "main" {
 		t.Errorf("pull request from %s into %s", p.Head.Ref, p.Base.Ref)
 	}

@@ -136,6 +136,8 @@ func hint(e *scm.StatusError) string {
 		return "the token is missing, wrong or expired"
 	case e.Says("scope"):
 		return "make a token with the scopes write:repository and write:issue"
+	case e.Status == http.StatusNotFound && e.Says("not found") && !e.Says("page not found"):
+		return "it is not there, or the token cannot see it"
 	case e.Status == http.StatusLocked:
 		return "the repository is archived: nothing can be written to it"
 	case e.Status == http.StatusRequestEntityTooLarge:

@@ -1,6 +1,7 @@
 package gitea_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -299,4 +300,33 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("%s: error %v, want one that says %q and no secret", name, err, tc.says)
 		}
 	}
+}
+
+// The run is cancelled while Gitea makes the commit: the temporary branch goes.
+func TestCancelledUpdateLeavesNoTemporaryBranch(t *testing.T) {
+	repo, server, store := fake(t, giteatest.Options{Store: seeded(0)})
+	d := update(t, repo)
+	ctx, cancel := context.WithCancel(t.Context())
+	server.Before(func(r *http.Request) {
+		if r.Method == http.MethodPut {
+			cancel()
+		}
+	})
+	_, _ = repo.Commit(ctx, d) // the swap may have been done or not
+	noTemporary(t, store)
+}
+
+// A server that hides its version and has no compare and swap: the branch is
+// appended to, and the temporary branch goes.
+func TestHiddenOldVersionAppends(t *testing.T) {
+	repo, _, store := fake(t, giteatest.Options{Version: giteatest.V122, HideVersion: true, Store: seeded(0)})
+	d := update(t, repo)
+	c, err := repo.Commit(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at, _ := store.Branch(head); at != c.SHA || !slices.Equal(c.Parents, []string{d.Expect}) {
+		t.Errorf("the branch is at %s, the commit %+v, want it on %s", at, c, d.Expect)
+	}
+	noTemporary(t, store)
 }

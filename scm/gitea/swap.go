@@ -31,7 +31,7 @@ func (r *Repository) publishSwap(ctx context.Context, d scm.Draft) (scm.Commit, 
 		if ambiguous(err) || errors.Is(err, errOtherParent) {
 			r.dropTemporary(ctx, tmp)
 		}
-		return scm.Commit{}, err
+		return scm.Commit{}, err // a refusal made no branch
 	}
 	var g errgroup.Group
 	g.Go(func() error {

@@ -49,6 +49,9 @@ func (p *Promoter) Edit(ctx context.Context, fsys fs.FS, q Request) (Result, ove
 	return res, edited, nil
 }
 
+// unproven begins the warning of a proof that was skipped.
+const unproven = "not proven: "
+
 // prove builds the overlay before and after, unless it is no environment's own.
 func (r *run) prove(ctx context.Context, fsys fs.FS, edited overlay.Edited, res *Result) error {
 	shared, err := overlay.Shared(fsys, r.id.Path)
@@ -66,7 +69,7 @@ func (r *run) prove(ctx context.Context, fsys fs.FS, edited overlay.Edited, res 
 	}
 	res.Warnings = append(res.Warnings, res.Proof.Warnings...)
 	if res.Proof.Status == overlay.Skipped {
-		res.Warnings = append(res.Warnings, "not proven: "+res.Proof.Reason)
+		res.Warnings = append(res.Warnings, unproven+res.Proof.Reason)
 	}
 	return nil
 }

@@ -212,6 +212,9 @@ func edits(sets []overlay.Set, edited overlay.Edited) []record.Edit {
 			File: set.Entry.File, Entry: set.Entry.Name, Image: set.To,
 			Rename: set.Rename, Add: set.Entry.Line == 0, DigestOnly: set.Pin == overlay.PinDigest || set.To.Tag == "",
 		}
+		if e.DigestOnly {
+			e.Image.Tag = ""
+		}
 		for _, c := range edited.Changes {
 			if e.File == "" && c.Entry == e.Entry {
 				e.File = c.File

@@ -110,13 +110,15 @@ func (r *run) body(s *state, changes []overlay.Change, rows int, done []record.E
 	for _, c := range changes[:rows] {
 		v.Rows = append(v.Rows, rowOf(c))
 	}
-	for _, img := range res.Images[:min(len(res.Images), max(rows, 1))] {
+	for _, img := range res.Images[:min(len(res.Images), 5)] {
 		if says := claims(img.Facts); says != "" {
 			v.Claims = append(v.Claims, claim{Code(lastElement(img.Reference.Repository)), says})
 		}
 	}
 	for _, w := range res.Warnings[:min(len(res.Warnings), 20)] {
-		v.Warnings = append(v.Warnings, Code(w))
+		if !strings.HasPrefix(w, unproven) { // the checks say it already
+			v.Warnings = append(v.Warnings, Code(w))
+		}
 	}
 	t, err := template.New("body.md.tmpl").ParseFS(templates, "body.md.tmpl")
 	if err != nil {
@@ -163,7 +165,7 @@ func (r *run) checks(res *Result) []check {
 	var out []check
 	switch p := res.Proof; p.Status {
 	case overlay.Proven:
-		out = append(out, check{"Proof", fmt.Sprintf("✅ built before and after with kustomize: %s, nothing else", changedPlaces(p.Changed))})
+		out = append(out, check{"Proof", "✅ built before and after with kustomize: " + changedPlaces(p.Changed) + ", nothing else"})
 	case overlay.Skipped:
 		out = append(out, check{"Proof", "⚠️ not built: " + Code(p.Reason)})
 	default:
@@ -188,14 +190,17 @@ func changedPlaces(changed []overlay.Rendered) string {
 	if more := len(changed) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	return strings.Join(names, ", ") + " changes"
+	if len(changed) == 1 {
+		return "the image of " + names[0] + " changes"
+	}
+	return fmt.Sprintf("%d image references change (%s)", len(changed), strings.Join(names, ", "))
 }
 
 func existence(images []Resolved) string {
 	if len(images) == 1 {
 		return Code(images[0].Reference.Repository) + " holds the digest"
 	}
-	return fmt.Sprintf("all %d digests are there", len(images))
+	return fmt.Sprintf("all %d digests are in their registries", len(images))
 }
 
 // platforms tells the platforms of the images; those that were asked for were seen

@@ -21,7 +21,8 @@ var building = make(chan struct{}, 1) //nolint:gochecknoglobals // what it guard
 
 // build runs kustomize over a tree: root-only loading, no plugins (krusty's
 // defaults), panics recovered. An error is a broken (kustomize refuses the tree),
-// a skip, or the context's.
+// a skip, or the context's. What kustomize has to say of deprecated fields it
+// writes to the process's standard error itself.
 func build(ctx context.Context, t *buildTree) (resmap.ResMap, error) {
 	return buildWithin(ctx, t, buildTime)
 }

@@ -130,6 +130,9 @@ func oracleSort(c []oracleChange) []oracleChange {
 func (o oracle) agree(t *testing.T, files fs.FS, dirs []string, e Edited) (Proof, error) {
 	t.Helper()
 	proof, err := Prove(context.Background(), files, dirs, e, ProveAuto)
+	if strings.Contains(proof.Reason, "nothing is fetched") || strings.Contains(proof.Reason, "run helm") {
+		return proof, err // the binary would go out
+	}
 	changes, broken := o.compare(t, dirs, e)
 	var unwanted []oracleChange
 	for _, c := range changes {

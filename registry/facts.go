@@ -11,10 +11,6 @@ import (
 	"tagboat/image"
 )
 
-// oldestImage: before Docker there were no images; reproducible builds say 1970 or
-// year one, and mean that they will not tell.
-var oldestImage = time.Date(2013, 3, 1, 0, 0, 0, 0, time.UTC)
-
 // Facts reads what the image says of itself: annotations of the index, then those
 // of an image's manifest, then the labels of its configuration; each field from
 // the first place that has it. It is best effort: what was found before an error
@@ -107,10 +103,12 @@ func (f *Facts) add(from string, texts map[string]string, believable func(string
 	}
 }
 
-// believable reads a time, and takes what is too old or lies ahead for none.
+// believable reads a time, and takes what is too old or lies ahead for none: before
+// Docker there were no images, and reproducible builds say 1970 or year one.
 func (c *Client) believable(text string) time.Time {
+	docker := time.Date(2013, 3, 1, 0, 0, 0, 0, time.UTC)
 	t, err := time.Parse(time.RFC3339, text)
-	if err != nil || t.Before(oldestImage) || t.After(c.options.Now().Add(24*time.Hour)) {
+	if err != nil || t.Before(docker) || t.After(c.options.Now().Add(24*time.Hour)) {
 		return time.Time{}
 	}
 	return t.UTC()

@@ -23,10 +23,8 @@ const maxManifest = 4 << 20
 
 // accepted are the four kinds that a tag of an image may name. A registry that is
 // not told about one of them may convert, choose a child, or answer 404.
-var accepted = []string{
-	string(types.OCIImageIndex), string(types.DockerManifestList),
-	string(types.OCIManifestSchema1), string(types.DockerManifestSchema2),
-}
+const accepted = string(types.OCIImageIndex) + ", " + string(types.DockerManifestList) + ", " +
+	string(types.OCIManifestSchema1) + ", " + string(types.DockerManifestSchema2)
 
 // descriptor points to content, as the OCI image specification has it.
 type descriptor struct {

@@ -83,16 +83,12 @@ func TestWorkersPerHost(t *testing.T) {
 		qs = append(qs, Query{Reference: reference(t, r.Host()+"/"+ref)})
 	}
 	r.Delay(registrytest.Match{Path: "/manifests/"}, 20*time.Millisecond)
-	began := time.Now()
 	_, errs := c.ResolveAll(context.Background(), qs)
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
 	if peak := r.Peak(); peak > 8 || peak < 4 {
 		t.Errorf("%d requests at once, want up to 8", peak)
-	}
-	if took := time.Since(began); took > 900*time.Millisecond {
-		t.Errorf("60 images of 20 ms took %s: no better than one after the other", took)
 	}
 }
 

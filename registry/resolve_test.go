@@ -246,7 +246,7 @@ func TestWait(t *testing.T) {
 			if !errors.Is(err, test.want) {
 				t.Fatalf("%v, want %v", err, test.want)
 			}
-			if time.total() > test.slept || (test.wait > 0 && test.want == ErrNotFound && time.total() != test.wait) {
+			if time.total() > test.slept || (test.wait > 0 && errors.Is(test.want, ErrNotFound) && time.total() != test.wait) {
 				t.Errorf("waited %s, want %s", time.total(), test.slept)
 			}
 		})

@@ -204,7 +204,7 @@ func (s *session) sendOnce(ctx context.Context, method, target, authorization st
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Accept", strings.Join(accepted, ", "))
+	req.Header.Set("Accept", accepted)
 	client := &http.Client{
 		Transport:     &authorizer{s.client.transport, req.URL.Scheme, req.URL.Host, authorization},
 		CheckRedirect: s.checkRedirect,

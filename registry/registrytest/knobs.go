@@ -2,6 +2,7 @@ package registrytest
 
 import (
 	"bytes"
+	"context"
 	"encoding/pem"
 	"fmt"
 	"net/http"
@@ -113,15 +114,28 @@ func (r *Registry) Untag(repository, tag string) error {
 	return r.do(http.MethodDelete, repository, tag)
 }
 
-// do sends a request past log, knobs and auth.
+// do sends a request about a manifest past log, knobs and auth.
 func (r *Registry) do(method, repository, reference string) error {
-	path := fmt.Sprintf("/v2/%s/manifests/%s", strings.TrimPrefix(repository, r.Host()+"/"), reference)
-	recorder := httptest.NewRecorder()
-	r.inner.ServeHTTP(recorder, httptest.NewRequest(method, path, nil))
-	if recorder.Code >= 300 {
-		return fmt.Errorf("%s %s: %d %s", method, path, recorder.Code, bytes.TrimSpace(recorder.Body.Bytes()))
+	_, err := r.past(method, r.manifestPath(repository, reference), "", nil)
+	return err
+}
+
+// past sends a request past log, knobs and auth, and returns the answer's body.
+func (r *Registry) past(method, path, contentType string, body []byte) ([]byte, error) {
+	req := httptest.NewRequestWithContext(context.Background(), method, path, bytes.NewReader(body))
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
 	}
-	return nil
+	recorder := httptest.NewRecorder()
+	r.inner.ServeHTTP(recorder, req)
+	if recorder.Code >= 300 {
+		return nil, fmt.Errorf("%s %s: %d %s", method, path, recorder.Code, bytes.TrimSpace(recorder.Body.Bytes()))
+	}
+	return recorder.Body.Bytes(), nil
+}
+
+func (r *Registry) manifestPath(repository, reference string) string {
+	return fmt.Sprintf("/v2/%s/manifests/%s", strings.TrimPrefix(repository, r.Host()+"/"), reference)
 }
 
 // CA is the certificate to trust, in PEM; nil without WithTLS.

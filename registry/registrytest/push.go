@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"time"
 
@@ -91,7 +90,7 @@ type pusher struct {
 
 // index pushes each platform's image, and an index of them under the tag.
 func (p *pusher) index(spec ImageSpec, tag string) string {
-	var index v1.ImageIndex = mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	if spec.Docker {
 		index = mutate.IndexMediaType(empty.Index, types.DockerManifestList)
 	}
@@ -221,24 +220,18 @@ func (p *pusher) pushImage(made v1.Image, tag string) string {
 
 func (p *pusher) blob(body []byte) string {
 	digest := digestOf(body)
-	p.do(httptest.NewRequest(http.MethodPost, fmt.Sprintf("/v2/%s/blobs/uploads/?digest=%s", p.repository, digest), bytes.NewReader(body)))
+	p.send(http.MethodPost, fmt.Sprintf("/v2/%s/blobs/uploads/?digest=%s", p.repository, digest), "", body)
 	return digest
 }
 
 func (p *pusher) put(reference, mediaType string, body []byte) {
-	req := httptest.NewRequest(http.MethodPut, fmt.Sprintf("/v2/%s/manifests/%s", p.repository, reference), bytes.NewReader(body))
-	req.Header.Set("Content-Type", mediaType)
-	p.do(req)
+	p.send(http.MethodPut, p.r.manifestPath(p.repository, reference), mediaType, body)
 }
 
-func (p *pusher) do(req *http.Request) {
-	if p.err != nil {
-		return
-	}
-	recorder := httptest.NewRecorder()
-	p.r.inner.ServeHTTP(recorder, req)
-	if recorder.Code >= 300 {
-		p.keep(fmt.Errorf("%s %s: %d %s", req.Method, req.URL.Path, recorder.Code, bytes.TrimSpace(recorder.Body.Bytes())))
+func (p *pusher) send(method, path, contentType string, body []byte) {
+	if p.err == nil {
+		_, err := p.r.past(method, path, contentType, body)
+		p.keep(err)
 	}
 }
 
@@ -257,11 +250,5 @@ func digestOf(body []byte) string {
 
 // Manifest reads a stored manifest, or an error; past log, knobs and auth.
 func (r *Registry) Manifest(repository, reference string) (json.RawMessage, error) {
-	path := fmt.Sprintf("/v2/%s/manifests/%s", strings.TrimPrefix(repository, r.Host()+"/"), reference)
-	recorder := httptest.NewRecorder()
-	r.inner.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
-	if recorder.Code != http.StatusOK {
-		return nil, fmt.Errorf("read %s:%s: %d", repository, reference, recorder.Code)
-	}
-	return recorder.Body.Bytes(), nil
+	return r.past(http.MethodGet, r.manifestPath(repository, reference), "", nil)
 }

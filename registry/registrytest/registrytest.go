@@ -36,6 +36,7 @@ type Request struct {
 	Path          string // with the query
 	Authorization string
 	UserAgent     string
+	Accept        string
 	Status        int
 }
 
@@ -148,7 +149,7 @@ func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.inFlight--
-	r.log = append(r.log, Request{req.Method, req.URL.RequestURI(), req.Header.Get("Authorization"), req.UserAgent(), recorder.status})
+	r.log = append(r.log, Request{req.Method, req.URL.RequestURI(), req.Header.Get("Authorization"), req.UserAgent(), req.Header.Get("Accept"), recorder.status})
 }
 
 func (r *Registry) handle(w http.ResponseWriter, req *http.Request) {

@@ -136,9 +136,9 @@ func TestPushIsReproducible(t *testing.T) {
 }
 
 // get sends one request, with an Authorization where it is not "".
-func get(t *testing.T, method, url, authorization string) (*http.Response, string) {
+func get(t *testing.T, url, authorization string) (status int, header http.Header, body string) {
 	t.Helper()
-	req, err := http.NewRequest(method, url, nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,11 +151,11 @@ func get(t *testing.T, method, url, authorization string) (*http.Response, strin
 		t.Fatal(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
+	content, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resp, string(body)
+	return resp.StatusCode, resp.Header, string(content)
 }
 
 func TestKnobs(t *testing.T) {
@@ -191,15 +191,15 @@ func TestKnobs(t *testing.T) {
 				test.turn(r)
 			}
 			for i, want := range test.status {
-				resp, body := get(t, http.MethodGet, r.URL()+manifest, "")
-				if resp.StatusCode != want {
-					t.Errorf("request %d: %d, want %d", i, resp.StatusCode, want)
+				status, header, body := get(t, r.URL()+manifest, "")
+				if status != want {
+					t.Errorf("request %d: %d, want %d", i, status, want)
 				}
 				if i > 0 {
 					continue
 				}
-				if test.header != "" && resp.Header.Get(test.header) != test.value {
-					t.Errorf("%s is %q, want %q", test.header, resp.Header.Get(test.header), test.value)
+				if test.header != "" && header.Get(test.header) != test.value {
+					t.Errorf("%s is %q, want %q", test.header, header.Get(test.header), test.value)
 				}
 				if !strings.Contains(body, test.body) {
 					t.Errorf("body %q, want %q", body, test.body)
@@ -233,10 +233,10 @@ func TestAuthIsStrict(t *testing.T) {
 		}
 	}
 	basic := "Basic YWNtZTpzZWNyZXQ="
-	resp, body := get(t, http.MethodGet, r.URL()+"/token?service=registrytest&scope=repository:acme/app:pull", basic)
+	status, _, body := get(t, r.URL()+"/token?service=registrytest&scope=repository:acme/app:pull", basic)
 	var token struct{ Token string }
-	if err := json.Unmarshal([]byte(body), &token); err != nil || resp.StatusCode != 200 || token.Token == "" {
-		t.Fatalf("%d %s: %v", resp.StatusCode, body, err)
+	if err := json.Unmarshal([]byte(body), &token); err != nil || status != 200 || token.Token == "" {
+		t.Fatalf("%d %s: %v", status, body, err)
 	}
 	for name, test := range map[string]struct {
 		path, authorization string
@@ -251,21 +251,21 @@ func TestAuthIsStrict(t *testing.T) {
 		"token without password": {"/token?scope=repository:acme/app:pull", "", 401},
 		"token, wrong password":  {"/token?scope=repository:acme/app:pull", "Basic YWNtZTp3cm9uZw==", 401},
 	} {
-		resp, _ := get(t, http.MethodGet, r.URL()+test.path, test.authorization)
-		if resp.StatusCode != test.want {
-			t.Errorf("%s: %d, want %d", name, resp.StatusCode, test.want)
+		status, header, _ := get(t, r.URL()+test.path, test.authorization)
+		if status != test.want {
+			t.Errorf("%s: %d, want %d", name, status, test.want)
 		}
-		if challenge := resp.Header.Get("WWW-Authenticate"); test.want == 401 && !strings.HasPrefix(test.path, "/token") && !strings.Contains(challenge, `realm="`+r.URL()+`/token"`) {
+		if challenge := header.Get("WWW-Authenticate"); test.want == 401 && !strings.HasPrefix(test.path, "/token") && !strings.Contains(challenge, `realm="`+r.URL()+`/token"`) {
 			t.Errorf("%s: challenge %q", name, challenge)
 		}
 	}
 	r.ExpireTokens()
-	if resp, _ := get(t, http.MethodGet, r.URL()+"/v2/acme/app/manifests/v1", "Bearer "+token.Token); resp.StatusCode != 401 {
-		t.Errorf("expired token: %d", resp.StatusCode)
+	if status, _, _ := get(t, r.URL()+"/v2/acme/app/manifests/v1", "Bearer "+token.Token); status != 401 {
+		t.Errorf("expired token: %d", status)
 	}
 	r.SetPassword("new")
-	if resp, _ := get(t, http.MethodGet, r.URL()+"/token?scope=x", basic); resp.StatusCode != 401 {
-		t.Errorf("old password: %d", resp.StatusCode)
+	if status, _, _ := get(t, r.URL()+"/token?scope=x", basic); status != 401 {
+		t.Errorf("old password: %d", status)
 	}
 }
 

@@ -15,9 +15,10 @@ import (
 	"tagboat/scm"
 )
 
-// Tip implements scm.Repository. The commit has no parents, and its time is the
-// author's: Gitea's branch tells no more. The first Tip asks for the server's
-// version at the same time. A default branch that is called neither main nor
+// Tip implements scm.Repository. Gitea's branch tells neither parents nor the
+// committer's time, so that the commit is asked for at the same time; where that
+// fails, or the branch moves between the two, the commit has no parents and its
+// time is the author's. The first Tip asks for the server's version, too. A default branch that is called neither main nor
 // master takes a second round the first time.
 func (r *Repository) Tip(ctx context.Context, branch string) (scm.Tip, error) {
 	g, gctx := errgroup.WithContext(ctx)
@@ -31,13 +32,30 @@ func (r *Repository) Tip(ctx context.Context, branch string) (scm.Tip, error) {
 			tip, err = r.defaultTip(gctx)
 			return r.describe(err, "read the default branch")
 		}
-		tip, err = r.branchTip(gctx, branch)
+		tip, err = r.fullTip(gctx, branch)
 		return r.describe(err, "read branch %s", branch)
 	})
 	if err := g.Wait(); err != nil {
 		return scm.Tip{}, err
 	}
 	return tip, nil
+}
+
+// fullTip reads a branch and, beside it, its commit.
+func (r *Repository) fullTip(ctx context.Context, branch string) (scm.Tip, error) {
+	whole := make(chan scm.Commit, 1)
+	go func() {
+		c, err := r.readCommit(ctx, "refs/heads/"+branch)
+		if err != nil {
+			c = scm.Commit{} // the branch is the answer, this only adds to it
+		}
+		whole <- c
+	}()
+	tip, err := r.branchTip(ctx, branch)
+	if c := <-whole; err == nil && c.SHA == tip.Commit.SHA {
+		tip.Commit = c
+	}
+	return tip, err
 }
 
 func (r *Repository) branchTip(ctx context.Context, branch string) (scm.Tip, error) {
@@ -59,7 +77,7 @@ func (r *Repository) branchTip(ctx context.Context, branch string) (scm.Tip, err
 // it probably names.
 func (r *Repository) defaultTip(ctx context.Context) (scm.Tip, error) {
 	if name := r.knownDefault(); name != "" {
-		return r.branchTip(ctx, name)
+		return r.fullTip(ctx, name)
 	}
 	guesses := []string{"main", "master"}
 	tips := make([]scm.Tip, len(guesses))
@@ -71,7 +89,7 @@ func (r *Repository) defaultTip(ctx context.Context) (scm.Tip, error) {
 	})
 	for i, guess := range guesses {
 		g.Go(func() error {
-			tip, err := r.branchTip(gctx, guess)
+			tip, err := r.fullTip(gctx, guess)
 			if err == nil {
 				tips[i] = tip
 			}
@@ -89,7 +107,7 @@ func (r *Repository) defaultTip(ctx context.Context) (scm.Tip, error) {
 			return tip, nil
 		}
 	}
-	return r.branchTip(ctx, name)
+	return r.fullTip(ctx, name)
 }
 
 func (r *Repository) knownDefault() string {

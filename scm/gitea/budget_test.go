@@ -108,8 +108,8 @@ func TestBudget(t *testing.T) {
 			if got := server.Rounds(); got > tc.create {
 				t.Errorf("a new pull request took %d rounds, want at most %d:\n%s", got, tc.create, list(server))
 			}
-			if got := len(server.Requests()); got > 8 {
-				t.Errorf("a new pull request took %d requests, want at most 8:\n%s", got, list(server))
+			if got := len(server.Requests()); got > 9 {
+				t.Errorf("a new pull request took %d requests, want at most 9:\n%s", got, list(server))
 			}
 
 			server.Forget()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -196,5 +197,19 @@ func TestLogOfAnUnknownCommitIsNotFound(t *testing.T) {
 				t.Errorf("%q: %v, want not found", path, err)
 			}
 		}
+	}
+}
+
+// The commit is read beside its branch: committer's time and parents are known.
+func TestTipTellsTheWholeCommit(t *testing.T) {
+	repo, server, store := fake(t, giteatest.Options{Store: seeded(0)})
+	before, _ := store.Branch("main")
+	push(t, store, "main", "x.txt")
+	if c := tip(t, repo, "main").Commit; !slices.Equal(c.Parents, []string{before}) {
+		t.Errorf("parents %v, want %s", c.Parents, before)
+	}
+	server.Fail(giteatest.Fault{Method: "GET", Path: "/git/commits/", Status: 404, Times: 1, Body: "404 page not found"})
+	if c := tip(t, repo, "main").Commit; c.SHA == "" || c.Parents != nil {
+		t.Errorf("a proxy in between: %+v", c)
 	}
 }

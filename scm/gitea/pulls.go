@@ -179,8 +179,8 @@ func (r *Repository) ownHeads(ctx context.Context, list []scm.PullRequest, which
 	return g.Wait()
 }
 
-// ref reads where a reference points. Gitea answers with one object, or with a
-// list of all whose names begin so.
+// ref reads where a reference points. Gitea answers with a list of all whose names
+// begin so, and says that it may be one object.
 func (r *Repository) ref(ctx context.Context, name string) (string, error) {
 	var refs oneOrMany[sdk.Reference]
 	_, err := r.repoCall(ctx, request{method: http.MethodGet, path: "/git/refs/" + escapePath(name), out: &refs})

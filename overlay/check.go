@@ -73,7 +73,7 @@ func (d *document) checkName(line int, name string) error {
 func (d *document) checkForm(it item, rename bool) error {
 	name, newName := d.text(it, fieldName), d.text(it, fieldNewName)
 	newTag, digest := d.text(it, fieldNewTag), d.text(it, fieldDigest)
-	if f := it.fields[fieldNewName]; newName != "" && !rename && (strings.Contains(newName, "@") || nameTag(newName) != "") {
+	if f := it.fields[fieldNewName]; !rename && hasTag(newName) {
 		return refuse(d.file, f.key.Line, fmt.Sprintf("newName %s carries a tag or digest, which kustomize joins with newTag and digest to no valid reference", newName), "move it to newTag and digest")
 	}
 	if strings.Contains(name, "@") {
@@ -93,11 +93,17 @@ func (d *document) checkForm(it item, rename bool) error {
 	return nil
 }
 
-// nameTag is the tag at the end of a name, after the last slash.
-func nameTag(name string) string {
-	name, _, _ = strings.Cut(name, "@")
-	if colon := strings.LastIndexByte(name, ':'); colon > strings.LastIndexByte(name, '/') {
-		return name[colon+1:]
+// hasTag says whether a tag or digest stands at the end of a name.
+func hasTag(name string) bool {
+	repository, _, _ := splitName(name)
+	return repository != name
+}
+
+// splitName parts a name or newName from a tag and a digest at its end.
+func splitName(name string) (repository, tag, digest string) {
+	repository, digest, _ = strings.Cut(name, "@")
+	if colon := strings.LastIndexByte(repository, ':'); colon > strings.LastIndexByte(repository, '/') {
+		repository, tag = repository[:colon], repository[colon+1:]
 	}
-	return ""
+	return repository, tag, digest
 }

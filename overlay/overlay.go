@@ -6,7 +6,6 @@ package overlay
 
 import (
 	"errors"
-	"strings"
 
 	"tagboat/image"
 )
@@ -48,13 +47,18 @@ type Entry struct {
 
 // Runs is the image reference that the entry makes run: newName or else name,
 // with the tag and digest as written. A tag that the name itself carries says
-// which resources match, not what they run, and is left out.
+// which resources match, not what they run, and is left out; one that newName
+// carries runs where newTag and digest say nothing else.
 func (e Entry) Runs() image.Reference {
-	r := image.Reference{Repository: e.NewName, Tag: e.Tag, Digest: e.Digest}
 	if e.NewName == "" {
-		r.Repository = strings.TrimSuffix(e.Name, ":"+nameTag(e.Name))
+		repository, _, _ := splitName(e.Name)
+		return image.Reference{Repository: repository, Tag: e.Tag, Digest: e.Digest}
 	}
-	return r
+	repository, tag, digest := splitName(e.NewName)
+	if e.Tag != "" || e.Digest != "" {
+		tag, digest = e.Tag, e.Digest
+	}
+	return image.Reference{Repository: repository, Tag: tag, Digest: digest}
 }
 
 // Want says which entries are meant.

@@ -15,6 +15,7 @@ import (
 // is given, else all whose newName is w.Repository, else all whose name is and
 // that have no newName. w.Name is compared literally, as kustomize does;
 // repositories are, then in any spelling (nginx, docker.io/library/nginx).
+// A newName that carries a tag is found as well, for Edit to say what is wrong with it.
 //
 // Where none is, w.Add gives one entry with Line 0, for Edit to add; else the
 // error is ErrNoEntry and lists what is there.
@@ -46,7 +47,7 @@ func meant(entries []Entry, w Want) []Entry {
 	}
 	for _, is := range []func(Entry) bool{
 		func(e Entry) bool { return e.NewName == w.Repository },
-		func(e Entry) bool { return e.NewName != "" && image.SameRepository(e.NewName, w.Repository) },
+		func(e Entry) bool { return e.NewName != "" && image.SameRepository(e.Runs().Repository, w.Repository) },
 		func(e Entry) bool { return e.NewName == "" && e.Name == w.Repository },
 		func(e Entry) bool { return e.NewName == "" && image.SameRepository(e.Name, w.Repository) },
 	} {

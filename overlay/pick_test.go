@@ -19,6 +19,7 @@ func TestPick(t *testing.T) {
 		{Dir: "o", File: "o/kustomization.yaml", Line: 14, Name: "cache", NewName: "redis"},
 		{Dir: "o", File: "o/kustomization.yaml", Line: 16, Name: "spare", NewName: "docker.io/library/redis"},
 		{Dir: "o", File: "o/kustomization.yaml", Line: 18, Name: "PROJECT/IMAGE"},
+		{Dir: "o", File: "o/kustomization.yaml", Line: 20, Name: "admin", NewName: "ghcr.io/acme/admin:v1"},
 	}
 	for name, c := range map[string]struct {
 		want  Want
@@ -33,6 +34,7 @@ func TestPick(t *testing.T) {
 		"the literal newName first":         {Want{Repository: "redis"}, "cache"},
 		"the literal newName first, longer": {Want{Repository: "docker.io/library/redis"}, "spare"},
 		"a mirror's name":                   {Want{Repository: "mirror.example/acme/api"}, "ghcr.io/acme/api"},
+		"a tag inside newName":              {Want{Repository: "ghcr.io/acme/admin"}, "admin"},
 		"an opaque name":                    {Want{Name: "PROJECT/IMAGE"}, "PROJECT/IMAGE"},
 		"found, so that none is added":      {Want{Repository: "nginx", Add: true}, "nginx"},
 	} {
@@ -99,6 +101,22 @@ func TestPickAdds(t *testing.T) {
 		}
 		if diff := cmp.Diff([]Entry{c.added}, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestRuns(t *testing.T) {
+	for want, e := range map[string]Entry{
+		"app":                  {Name: "app"},
+		"app:v1@" + oldDigest:  {Name: "app", Tag: "v1", Digest: oldDigest},
+		"r.example:5000/app:1": {Name: "app", NewName: "r.example:5000/app", Tag: "1"},
+		"app:v2":               {Name: "app:latest", Tag: "v2"},
+		"r/app:v3":             {Name: "app", NewName: "r/app:v3"},
+		"r/app:v4":             {Name: "app", NewName: "r/app:v3", Tag: "v4"},
+		"r/app@" + oldDigest:   {Name: "app", NewName: "r/app:v3@" + newDigest, Digest: oldDigest},
+	} {
+		if got := e.Runs().String(); got != want {
+			t.Errorf("%+v runs %s; want %s", e, got, want)
 		}
 	}
 }

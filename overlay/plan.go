@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -107,7 +108,8 @@ func (d *document) planEntry(at int, s Set) (plan, error) {
 	if !s.Rename {
 		p.change.To.Repository = now.Runs().Repository
 	}
-	if now.Digest == s.To.Digest && p.change.To.Repository == now.Runs().Repository && !d.unreadable(it) {
+	renamed := s.Rename && s.To.Repository != cmp.Or(now.NewName, now.Name)
+	if now.Digest == s.To.Digest && !renamed && !d.unreadable(it) {
 		return p, nil
 	}
 	if s.Pin == PinDigest {
@@ -180,7 +182,7 @@ func (d *document) warn(it item, p plan) []string {
 	if lines := d.elsewhere(p.change.From.Tag); len(lines) > 0 && p.change.From.Tag != p.change.To.Tag {
 		say("its old tag %s also stands on line %s, which the edit leaves", p.change.From.Tag, strings.Join(lines, ", "))
 	}
-	if d.text(it, fieldNewName) == "" && nameTag(p.change.Entry) != "" {
+	if d.text(it, fieldNewName) == "" && hasTag(p.change.Entry) {
 		say("the name carries a tag, so that it matches only resources with exactly that tag")
 	}
 	return list

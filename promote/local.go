@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"path"
+	"slices"
 	"strings"
 
 	"tagboat/overlay"
@@ -58,6 +60,7 @@ func (r *run) prove(ctx context.Context, fsys fs.FS, edited overlay.Edited, res 
 	if err != nil {
 		return err
 	}
+	shared = slices.DeleteFunc(shared, func(dir string) bool { return path.Base(dir) == r.id.Environment })
 	if len(shared) > 0 {
 		return fmt.Errorf("%w: %s is also built by %s: set the image in the overlay of the one environment instead", overlay.ErrShared, r.id.Path, strings.Join(shared, ", "))
 	}

@@ -33,11 +33,26 @@ func (r *Repository) settleAutoMerge(ctx context.Context, pr *github.PullRequest
 	return set, nil
 }
 
+// enableAutoMerge tries again what GitHub refuses while it does not know the pull
+// request, or the commit that was just pushed to it, yet.
 func (r *Repository) enableAutoMerge(ctx context.Context, pr *github.PullRequest, head string) error {
-	doing := fmt.Sprintf("set auto-merge on #%d", pr.GetNumber())
-	err := r.mutate(ctx, enableAutoMerge, map[string]any{
+	input := map[string]any{
 		"pullRequestId": pr.GetNodeID(), "expectedHeadOid": head, "mergeMethod": mergeMethod(pr.GetBase().GetRepo()),
-	})
+	}
+	for attempt := 0; ; attempt++ {
+		err := r.mutate(ctx, enableAutoMerge, input)
+		var refused *graphError
+		lag := errors.As(err, &refused) && refused.has("head sha", "expected head", "Could not resolve to a node")
+		if !lag || attempt == lagAttempts {
+			return r.notAutoMerged(fmt.Sprintf("set auto-merge on #%d", pr.GetNumber()), err)
+		}
+		if err := r.sleep(ctx, lagPause<<attempt); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *Repository) notAutoMerged(doing string, err error) error {
 	var refused *graphError
 	switch {
 	case err == nil:

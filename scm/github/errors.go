@@ -102,15 +102,30 @@ func (r *Repository) fault(doing string, err error) error {
 	return r.refusal(doing, a, a.kind())
 }
 
-// refusal is an answer with the contract's word for it, and its hint.
-func (r *Repository) refusal(doing string, a answer, kind error) error {
+// writeFault is fault for a write to what could be read: GitHub says 404 to a
+// personal token that may not write.
+func (r *Repository) writeFault(doing string, err error) error {
+	a, ok := answerOf(err)
+	if !ok || a.status != http.StatusNotFound {
+		return r.fault(doing, err)
+	}
+	return fmt.Errorf("%s: %s: %w; the %s can read the repository, but may not write to it (GitHub says 404 to that)",
+		r.fullName(), doing, r.statusError(a, scm.ErrDenied), r.token.word(r.app))
+}
+
+func (r *Repository) statusError(a answer, kind error) *scm.StatusError {
 	e := r.transport.StatusError(a.resp, a.messages...)
 	e.Err = kind
+	return e
+}
+
+// refusal is an answer with the contract's word for it, and its hint.
+func (r *Repository) refusal(doing string, a answer, kind error) error {
 	hint := r.hint(a)
 	if hint != "" {
 		hint = "; " + hint
 	}
-	return fmt.Errorf("%s: %s: %w%s", r.fullName(), doing, e, hint)
+	return fmt.Errorf("%s: %s: %w%s", r.fullName(), doing, r.statusError(a, kind), hint)
 }
 
 // broken is an error without an answer: the wire, the body, or the caller's end.

@@ -388,3 +388,17 @@ func TestCloseThatCannotSayWhy(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// A branch, and a commit, that GitHub does not see yet.
+func TestProposalRightAfterThePush(t *testing.T) {
+	st := store(t)
+	s := githubtest.New(t, st, githubtest.Options{})
+	r := open(t, s)
+	p := committed(t, r)
+	p.AutoMerge = true
+	s.Fail("POST pulls", 2, githubtest.Answer{Status: 422, Message: "Validation Failed", Errors: []any{map[string]any{"resource": "PullRequest", "field": "head", "code": "invalid"}}})
+	s.Fail("GraphQL enablePullRequestAutoMerge", 2, githubtest.Answer{Status: 200, Errors: []any{map[string]any{"type": "NOT_FOUND", "message": "Could not resolve to a node with the global id of 'PR_1'"}}})
+	if pr := propose(t, r, p); pr.Number != 1 || !pr.AutoMerge {
+		t.Errorf("pull request %+v", pr)
+	}
+}

@@ -39,7 +39,7 @@ func (r *Repository) Commit(ctx context.Context, d scm.Draft) (scm.Commit, error
 		Message: &d.Message, Tree: &github.Tree{SHA: &tree}, Parents: []*github.Commit{{SHA: &d.From.Commit.SHA}},
 	}, nil)
 	if err != nil {
-		return scm.Commit{}, r.fault("write the commit for "+d.Branch, err)
+		return scm.Commit{}, r.writeFault("write the commit for "+d.Branch, err)
 	}
 	if c.GetSHA() == "" {
 		return scm.Commit{}, r.broken("write the commit for "+d.Branch, errEmptyAnswer)
@@ -112,7 +112,7 @@ func (r *Repository) writeTree(ctx context.Context, d scm.Draft) (string, error)
 	}
 	t, _, err := r.api().Git.CreateTree(ctx, r.owner, r.name, base, entries)
 	if err != nil {
-		return "", r.fault("write the files for "+d.Branch, err)
+		return "", r.writeFault("write the files for "+d.Branch, err)
 	}
 	switch t.GetSHA() {
 	case "":
@@ -180,7 +180,7 @@ func (r *Repository) fill(ctx context.Context, e *github.TreeEntry, content []by
 	text, encoding := base64.StdEncoding.EncodeToString(content), "base64"
 	b, _, err := r.api().Git.CreateBlob(ctx, r.owner, r.name, &github.Blob{Content: &text, Encoding: &encoding})
 	if err != nil {
-		return r.fault("write file "+e.GetPath(), err)
+		return r.writeFault("write file "+e.GetPath(), err)
 	}
 	if b.GetSHA() != blobID(content) {
 		return r.broken("write file "+e.GetPath(), errEmptyAnswer)
@@ -199,7 +199,7 @@ func (r *Repository) createBranch(ctx context.Context, branch, sha string) error
 	a, _ := answerOf(err)
 	exists := a.has(http.StatusUnprocessableEntity, "Reference already exists")
 	if !exists && !ambiguous(err) {
-		return r.refusedRef(ctx, doing, branch, a)
+		return r.refusedRef(ctx, doing, branch, err)
 	}
 	// It may be there because this very call made it before the answer was lost.
 	now, readErr := r.refSHA(ctx, branch)
@@ -266,7 +266,7 @@ func (r *Repository) moveWithoutSwap(ctx context.Context, branch, old, sha strin
 		return r.refusal(doing, a, scm.ErrMoved)
 	}
 	if !ambiguous(err) {
-		return r.refusedRef(ctx, doing, branch, a)
+		return r.refusedRef(ctx, doing, branch, err)
 	}
 	if now, readErr := r.refSHA(ctx, branch); readErr == nil && now == sha {
 		return nil
@@ -285,9 +285,10 @@ const noSwapWarning = "this server has no GraphQL updateRefs: an existing branch
 
 // refusedRef explains a refusal of git/refs. "Reference update failed" says
 // nothing, and is also the answer when a branch stands where a folder is needed.
-func (r *Repository) refusedRef(ctx context.Context, doing, branch string, a answer) error {
+func (r *Repository) refusedRef(ctx context.Context, doing, branch string, err error) error {
+	a, _ := answerOf(err)
 	if a.status != http.StatusUnprocessableEntity {
-		return r.refusal(doing, a, a.kind())
+		return r.writeFault(doing, err)
 	}
 	if other := r.blockingBranch(ctx, branch); other != "" {
 		return fmt.Errorf("%s: %s: %w: branch %s is in its way (git cannot hold both); delete or rename it: %d %s",

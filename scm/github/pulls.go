@@ -110,9 +110,7 @@ func (r *Repository) openOrUpdate(ctx context.Context, p scm.Proposal) (pr *gith
 		return pr, false, err
 	}
 	doing := fmt.Sprintf("open the pull request of %s into %s", p.Head, p.Base)
-	pr, _, err = r.api().PullRequests.Create(ctx, r.owner, r.name, &github.NewPullRequest{
-		Title: &p.Title, Head: &p.Head, Base: &p.Base, Body: &p.Body, Draft: draftFlag(p.Draft),
-	})
+	pr, err = r.create(ctx, p)
 	if err == nil {
 		if pr.GetNumber() == 0 {
 			return nil, false, r.broken(doing, errEmptyAnswer)
@@ -123,7 +121,24 @@ func (r *Repository) openOrUpdate(ctx context.Context, p scm.Proposal) (pr *gith
 	if a.has(http.StatusUnprocessableEntity, "A pull request already exists") || ambiguous(err) {
 		return r.adopt(ctx, doing, p, err)
 	}
-	return nil, false, r.notOpened(doing, p, a)
+	return nil, false, r.notOpened(doing, p, err)
+}
+
+// create tries again what GitHub refuses while it does not see the branch yet that
+// was just pushed.
+func (r *Repository) create(ctx context.Context, p scm.Proposal) (*github.PullRequest, error) {
+	for attempt := 0; ; attempt++ {
+		pr, _, err := r.api().PullRequests.Create(ctx, r.owner, r.name, &github.NewPullRequest{
+			Title: &p.Title, Head: &p.Head, Base: &p.Base, Body: &p.Body, Draft: draftFlag(p.Draft),
+		})
+		a, _ := answerOf(err)
+		if !a.has(http.StatusUnprocessableEntity, "PullRequest head invalid") || attempt == lagAttempts {
+			return pr, err
+		}
+		if err := r.sleep(ctx, lagPause<<attempt); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // draftFlag leaves the field away unless it is wanted: some plans refuse it.
@@ -172,7 +187,8 @@ func (r *Repository) edit(ctx context.Context, number int, p scm.Proposal) (*git
 }
 
 // notOpened explains why GitHub opened none.
-func (r *Repository) notOpened(doing string, p scm.Proposal, a answer) error {
+func (r *Repository) notOpened(doing string, p scm.Proposal, cause error) error {
+	a, _ := answerOf(cause)
 	compare := fmt.Sprintf("%s/compare/%s...%s?expand=1", r.web, escape(p.Base), escape(p.Head))
 	hint := ""
 	switch {
@@ -185,7 +201,7 @@ func (r *Repository) notOpened(doing string, p scm.Proposal, a answer) error {
 	case a.status == http.StatusForbidden && !a.limited():
 		hint = "the branch is pushed, a person can open it: " + compare
 	}
-	err := r.refusal(doing, a, a.kind())
+	err := r.writeFault(doing, cause)
 	if hint == "" {
 		return err
 	}

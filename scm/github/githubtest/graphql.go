@@ -184,7 +184,7 @@ func (s *Server) enableAutoMerge(input map[string]any, login string) *graphRefus
 	case input["expectedHeadOid"] == nil:
 		s.t.Error("fake GitHub: auto-merge is not bound to a head commit")
 	case input["expectedHeadOid"] != p.HeadSHA:
-		return &graphRefusal{"UNPROCESSABLE", "The head of the pull request is not what was expected"}
+		return &graphRefusal{"UNPROCESSABLE", "Head sha of the pull request does not match the expected head oid"}
 	case p.Draft:
 		return &graphRefusal{"UNPROCESSABLE", "Pull request is in draft status"}
 	case s.opts.SquashOnly && input["mergeMethod"] != "SQUASH":

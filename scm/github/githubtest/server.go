@@ -13,7 +13,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -51,26 +50,6 @@ type Options struct {
 	TLS       bool          // serve https with a certificate of its own, see CAFile
 }
 
-// Answer is what a knob makes the server say.
-type Answer struct {
-	Status  int
-	Message string
-	Errors  []any // strings or objects, as GitHub mixes them
-	Header  map[string]string
-	Body    string // raw, instead of Message
-	JSON    any    // instead of Message
-}
-
-// Call is one request that was served.
-type Call struct {
-	Op         string // "POST git/refs", "GraphQL updateRefs", "GET" for the repository
-	Method     string
-	Path       string
-	Body       []byte
-	Status     int
-	Start, End int // order of arrival and of the answer, in one count
-}
-
 // Server is a running fake.
 type Server struct {
 	Store *scmtest.Store
@@ -87,12 +66,6 @@ type Server struct {
 	tokens map[string]string // token to login
 	hidden int               // list calls that do not see the newest pull request
 	lag    int               // calls on the issue side that do not know it yet
-}
-
-type fault struct {
-	answer *Answer
-	before func()
-	lose   bool // do it, then answer
 }
 
 // New starts a fake on store; it ends with the test.
@@ -160,7 +133,7 @@ func (s *Server) CAFile() string {
 // URL is the REST address, as the driver's BaseURL.
 func (s *Server) URL() string { return s.base + s.prefix() }
 
-// Owner and Name of the repository, and the token that is accepted.
+// Owner is the repository's owner.
 func (s *Server) Owner() string { return s.opts.Owner }
 
 // Name is the repository's name.
@@ -183,93 +156,6 @@ func (s *Server) graphqlPath() string {
 	return "/graphql"
 }
 
-// Fail makes the next n calls of op answer a; n < 0 is for ever.
-func (s *Server) Fail(op string, n int, a Answer) { s.add(op, n, fault{answer: &a}) }
-
-// Before runs do once before the next call of op is served: another one pushes,
-// closes or merges between two calls.
-func (s *Server) Before(op string, do func()) { s.add(op, 1, fault{before: do}) }
-
-// Lose serves the next call of op and then answers a, as a proxy does that lost
-// the real answer.
-func (s *Server) Lose(op string, a Answer) { s.add(op, 1, fault{answer: &a, lose: true}) }
-
-func (s *Server) add(op string, n int, f fault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n < 0 {
-		n = 1 << 10
-	}
-	for range n {
-		s.faults[op] = append(s.faults[op], f)
-	}
-}
-
-// HideNewest makes the next n lists leave out the newest pull request.
-func (s *Server) HideNewest(n int) { s.mu.Lock(); s.hidden = n; s.mu.Unlock() }
-
-// LagIssues makes the next n calls on labels, assignees and reviewers answer that
-// they do not know the pull request yet.
-func (s *Server) LagIssues(n int) { s.mu.Lock(); s.lag = n; s.mu.Unlock() }
-
-// Calls are the requests since the start or the last Reset, in order of arrival.
-func (s *Server) Calls() []Call {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.calls)
-}
-
-// Rounds is the length of the longest chain of Calls of which each began after
-// the one before had ended; see Options.InProcess. It takes Options.Delay for calls that are made at the
-// same time to overlap.
-func (s *Server) Rounds() int {
-	calls := s.Calls()
-	depth := make([]int, len(calls))
-	longest := 0
-	for i, c := range calls {
-		depth[i] = 1
-		for j, before := range calls[:i] {
-			if before.End < c.Start {
-				depth[i] = max(depth[i], depth[j]+1)
-			}
-		}
-		longest = max(longest, depth[i])
-	}
-	return longest
-}
-
-// Operations are the names of all operations that the fake serves.
-func (s *Server) Operations() []string {
-	var ops []string
-	for _, r := range s.spec.routes {
-		ops = append(ops, r.op)
-	}
-	return append(ops, "GraphQL updateRefs", "GraphQL enablePullRequestAutoMerge", "GraphQL disablePullRequestAutoMerge")
-}
-
-// Reset forgets the calls.
-func (s *Server) Reset() { s.mu.Lock(); s.calls = nil; s.mu.Unlock() }
-
-// Ops are the operations of Calls.
-func (s *Server) Ops() []string {
-	var ops []string
-	for _, c := range s.Calls() {
-		ops = append(ops, c.Op)
-	}
-	return ops
-}
-
-// Writes are the operations of Calls that change something.
-func (s *Server) Writes() []string {
-	var ops []string
-	for _, c := range s.Calls() {
-		if c.Method != http.MethodGet {
-			ops = append(ops, c.Op)
-		}
-	}
-	return ops
-}
-
 // ServeHTTP serves one request, checked on the way in and out.
 func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
@@ -287,25 +173,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	w.WriteHeader(rec.Code)
 	_, _ = w.Write(rec.Body.Bytes())
-}
-
-func (s *Server) start(req *http.Request, body []byte) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.clock++
-	s.calls = append(s.calls, Call{Method: req.Method, Path: req.URL.RequestURI(), Body: body, Start: s.clock})
-	return s.clock
-}
-
-func (s *Server) end(start int, op string, status int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.clock++
-	for i := range s.calls {
-		if s.calls[i].Start == start {
-			s.calls[i].Op, s.calls[i].Status, s.calls[i].End = op, status, s.clock
-		}
-	}
 }
 
 func (s *Server) serve(w *httptest.ResponseRecorder, req *http.Request, body []byte) (op string) {
@@ -367,17 +234,6 @@ func (s *Server) handle(w *httptest.ResponseRecorder, r *request) {
 	if err := json.NewEncoder(w).Encode(out); err != nil {
 		s.t.Errorf("fake GitHub: %s: %v", r.op, err)
 	}
-}
-
-func (s *Server) nextFault(op string) (fault, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	queue := s.faults[op]
-	if len(queue) == 0 {
-		return fault{}, false
-	}
-	s.faults[op] = queue[1:]
-	return queue[0], true
 }
 
 // request is one request with what was found in its path.

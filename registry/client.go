@@ -20,7 +20,7 @@ import (
 // Options are what a Client is made of. The zero value asks public registries
 // with whatever credentials the environment and Docker's configuration hold.
 type Options struct {
-	Env        func(string) string // environment variables; os.Getenv where nil
+	Env        func(string) string // environment variables; os.Getenv where nil (the SDKs of Google and AWS read the process's own)
 	ConfigDir  string              // where Docker's config.json is; $DOCKER_CONFIG, then $HOME/.docker, where empty
 	CAFiles    []string            // PEM files, trusted besides the system's authorities
 	PlainHTTP  []string            // hosts (with their port, if any) that are asked without TLS; loopback need not be named

@@ -29,7 +29,8 @@ import (
 // blob ids guard the files, and a commit of somebody else's that comes between
 // the two is kept below ours and reported as ErrMoved. That is the one case in
 // which an error leaves a commit behind; nothing of anybody's is lost by it.
-// There a Rebuild is ErrUnsupported.
+// There a Rebuild is ErrUnsupported, unless the branch is Unwatched: it is deleted
+// and made again.
 func (r *Repository) Commit(ctx context.Context, d scm.Draft) (scm.Commit, error) {
 	c, err := r.publish(ctx, d)
 	return c, r.describe(err, "commit to branch %s", d.Branch)
@@ -101,6 +102,9 @@ func afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // publishAppend adds one commit to a branch on a server without compare and swap.
 func (r *Repository) publishAppend(ctx context.Context, d scm.Draft) (scm.Commit, error) {
+	if d.Rebuild && d.Unwatched {
+		return r.publishAgain(ctx, d)
+	}
 	if d.Rebuild {
 		return scm.Commit{}, fmt.Errorf("%w: rebuilding a branch needs Gitea 1.26 or newer (this server says %q): "+
 			"merge the base branch into it, or close its pull request and delete it", scm.ErrUnsupported, r.knownVersion())
@@ -127,6 +131,22 @@ func (r *Repository) publishAppend(ctx context.Context, d scm.Draft) (scm.Commit
 		return scm.Commit{}, fmt.Errorf("%w; the new commit %s is on top of it, nothing was overwritten", err, short(c.SHA))
 	}
 	return c, err
+}
+
+// publishAgain deletes a branch that nobody looks at and makes it anew. Gitea
+// cannot delete by compare and swap: the branch is looked at right before.
+func (r *Repository) publishAgain(ctx context.Context, d scm.Draft) (scm.Commit, error) {
+	tip, err := r.branchTip(ctx, d.Branch)
+	if err == nil && tip.Commit.SHA != d.Expect {
+		return scm.Commit{}, movedTo(tip.Commit.SHA, d.Expect)
+	}
+	if err == nil {
+		err = r.undo(ctx, d.Branch, d.Expect)
+	}
+	if err != nil && !errors.Is(err, scm.ErrNotFound) {
+		return scm.Commit{}, err
+	}
+	return r.publishNew(ctx, d)
 }
 
 func (r *Repository) knownVersion() string {

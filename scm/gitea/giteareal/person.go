@@ -260,24 +260,41 @@ func (p *Person) OpenForkPull(n scmtest.NewPull, files map[string]string) (scmte
 	return p.OpenPull(n)
 }
 
-// EditPull implements scmtest.Person for title and body.
+// EditPull implements scmtest.Person for title, body and labels that are added.
 func (p *Person) EditPull(number int, edit func(*scmtest.Pull) error) (scmtest.Pull, error) {
 	now, err := p.Pull(number)
 	if err != nil {
 		return now, err
 	}
 	want := now
+	want.Labels = slices.Clone(now.Labels)
 	if err := edit(&want); err != nil {
 		return now, err
 	}
-	if !slices.Equal(want.Labels, now.Labels) || want.AutoMerge != now.AutoMerge || want.Draft != now.Draft {
-		return now, fmt.Errorf("edit more than title and body: %w", errors.ErrUnsupported)
+	if want.AutoMerge != now.AutoMerge || want.Draft != now.Draft {
+		return now, fmt.Errorf("edit a pull request's auto-merge or draft: %w", errors.ErrUnsupported)
+	}
+	for _, name := range want.Labels {
+		if slices.Contains(now.Labels, name) {
+			continue
+		}
+		if err := p.label(number, name); err != nil {
+			return now, err
+		}
 	}
 	in := map[string]any{"title": want.Title, "body": want.Body}
 	if err := p.call("", http.MethodPatch, fmt.Sprintf("/pulls/%d", number), in, nil); err != nil {
 		return now, err
 	}
 	return p.Pull(number)
+}
+
+func (p *Person) label(number int, name string) error {
+	var made struct{ ID int }
+	if err := p.call("", http.MethodPost, "/labels", map[string]any{"name": name, "color": "#00aabb"}, &made); err != nil {
+		return err
+	}
+	return p.call("", http.MethodPost, fmt.Sprintf("/issues/%d/labels", number), map[string]any{"labels": []int{made.ID}}, nil)
 }
 
 // Review implements scmtest.Person.

@@ -26,6 +26,7 @@ type world struct {
 	images   *registrytest.Registry
 	promoter *promote.Promoter
 	calls    calls
+	fixed    bool // a watched branch that conflicts cannot be rebuilt
 }
 
 const (
@@ -46,7 +47,7 @@ func newWorld(t *testing.T, forge forgeFor) *world {
 		"base/deployment.yaml":    deployment("todo-api") + "---\n" + deployment("todo-web"),
 		"README.md":               "config\n",
 	})
-	w.repo = forge.open(t, w.store, w.transport())
+	w.repo, w.fixed = forge.open(t, w.store, w.transport()), forge.fixed
 	client, err := registry.New(registry.Options{Env: func(string) string { return "" }, ConfigDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -225,6 +226,10 @@ func TestTable(t *testing.T) {
 			v2 := w.push("todo-api:v2", 2)
 			w.want(promote.Opened, "todo-api:v2")
 			w.replace("main", file, "newTag: v1\n", "newTag: v1-hotfix\n")
+			if w.fixed {
+				w.wantError(scm.ErrUnsupported, "merge the base branch into it", "todo-api:v2")
+				return
+			}
 			w.want(promote.Updated, "todo-api:v2")
 			w.wantPulls("1 open")
 			if got := w.at(branch); !strings.Contains(got, v2) {
@@ -316,6 +321,10 @@ func TestTable(t *testing.T) {
 			w.wantError(promote.ErrForeign, "--force", "todo-api:v2")
 			if w.head() != head {
 				w.Error("mei's commit is lost")
+			}
+			if w.fixed {
+				w.wantError(scm.ErrUnsupported, "", "todo-api:v3", force)
+				return
 			}
 			w.want(promote.Updated, "todo-api:v3", force)
 			if sha := w.head(); sha == head {

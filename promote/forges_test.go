@@ -17,8 +17,9 @@ import (
 // forgeFor opens a store through one forge's driver and its fake.
 type forgeFor struct {
 	open   func(*testing.T, *scmtest.Store, scm.TransportOptions) scm.Repository
-	rounds int // that a new pull request may take, DESIGN §4
-	closed int // more of them where a closed pull request is looked into
+	rounds int  // that a new pull request may take, DESIGN §4
+	fixed  bool // a watched branch that conflicts cannot be rebuilt
+	closed int  // more of them where a closed pull request is looked into
 }
 
 func forges() map[string]forgeFor {
@@ -27,8 +28,8 @@ func forges() map[string]forgeFor {
 		"github-rest": {open: openGitHub(githubtest.Options{NoGraphQL: true, NoTreePaths: true})},
 		"gitlab":      {open: openGitLab, rounds: 4},
 		"gitea":       {open: openGitea(giteatest.V126), rounds: 4, closed: 1},
-		"gitea-1.22":  {open: openGitea(giteatest.V122)},
-		"forgejo":     {open: openGitea(giteatest.Forgejo)},
+		"gitea-1.22":  {open: openGitea(giteatest.V122), fixed: true},
+		"forgejo":     {open: openGitea(giteatest.Forgejo), fixed: true},
 	}
 }
 

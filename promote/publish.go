@@ -103,6 +103,7 @@ func (r *run) onHead(s *state, h *head, pr *scm.PullRequest, edits []record.Edit
 		return nil
 	}
 	draft.Expect = s.head.Commit.SHA
+	draft.Unwatched = pr == nil
 	if pr == nil || !h.ours() {
 		draft.Rebuild = true
 	}

@@ -139,6 +139,9 @@ type Draft struct {
 	Files   []File // against From.Commit
 	OnHead  []File // the same change against Expect; nil for a new branch
 	Rebuild bool   // the branch must be rebuilt on From even where that needs force
+	// Unwatched: no open pull request is from the branch, so that a forge that
+	// cannot rebuild it may delete it and make it again.
+	Unwatched bool
 }
 
 // File is one changed file. Old is what was read, byte for byte: a forge whose

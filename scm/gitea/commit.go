@@ -80,7 +80,7 @@ func (r *Repository) undo(ctx context.Context, branch, sha string) error {
 	case err != nil:
 		return err
 	case tip.Commit.SHA != sha:
-		return fmt.Errorf("somebody has pushed %s to it", short(tip.Commit.SHA))
+		return movedTo(tip.Commit.SHA, sha)
 	}
 	return r.drop(ctx, branch)
 }
@@ -136,14 +136,7 @@ func (r *Repository) publishAppend(ctx context.Context, d scm.Draft) (scm.Commit
 // publishAgain deletes a branch that nobody looks at and makes it anew. Gitea
 // cannot delete by compare and swap: the branch is looked at right before.
 func (r *Repository) publishAgain(ctx context.Context, d scm.Draft) (scm.Commit, error) {
-	tip, err := r.branchTip(ctx, d.Branch)
-	if err == nil && tip.Commit.SHA != d.Expect {
-		return scm.Commit{}, movedTo(tip.Commit.SHA, d.Expect)
-	}
-	if err == nil {
-		err = r.undo(ctx, d.Branch, d.Expect)
-	}
-	if err != nil && !errors.Is(err, scm.ErrNotFound) {
+	if err := r.undo(ctx, d.Branch, d.Expect); err != nil {
 		return scm.Commit{}, err
 	}
 	return r.publishNew(ctx, d)

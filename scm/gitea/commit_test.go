@@ -181,6 +181,31 @@ func TestRebuildOnAnOldServerIsUnsupported(t *testing.T) {
 	}
 }
 
+func TestRebuildOfAnUnwatchedBranchOnAnOldServer(t *testing.T) {
+	repo, _, store := fake(t, giteatest.Options{Version: giteatest.V122, Store: seeded(0)})
+	d := update(t, repo)
+	d.Rebuild, d.Unwatched = true, true
+	c, err := repo.Commit(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, _ := store.Branch(head)
+	made, _ := store.Commit(at)
+	if at != c.SHA || len(made.Parents) != 1 || made.Parents[0] != d.From.Commit.SHA {
+		t.Errorf("the branch is at %s with parents %v, want one commit on the base", at, made.Parents)
+	}
+
+	push(t, store, head, "README.md") // a person's
+	person, _ := store.Branch(head)
+	d.Expect = c.SHA
+	if _, err := repo.Commit(t.Context(), d); !errors.Is(err, scm.ErrMoved) {
+		t.Errorf("error %v, want moved", err)
+	}
+	if at, _ := store.Branch(head); at != person {
+		t.Error("a person's commit is lost")
+	}
+}
+
 // A proxy answers instead of Gitea after Gitea has done the work.
 func TestUnansweredWrites(t *testing.T) {
 	cases := map[string]giteatest.Fault{

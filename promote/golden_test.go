@@ -18,7 +18,7 @@ import (
 
 var content = regexp.MustCompile(`"content":"[0-9a-f]{16}"`)
 
-var update = flag.Bool("update", false, "rewrite golden files")
+var update = flag.Bool("update", false, "rewrite golden files") //nolint:gochecknoglobals // flags of a test are
 
 // golden compares a text with testdata/NAME.golden. The registry's port is made
 // one, for it differs from run to run.

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"text/template"
@@ -329,11 +330,11 @@ func webURL(s string) string {
 	return s
 }
 
+var plainWord = regexp.MustCompile(`^[a-zA-Z0-9/._:@+-]+$`)
+
 // shellWord quotes a word for a POSIX shell where it needs it.
 func shellWord(s string) string {
-	if s != "" && !strings.ContainsFunc(s, func(c rune) bool {
-		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("/._-:@+", c))
-	}) {
+	if plainWord.MatchString(s) {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"

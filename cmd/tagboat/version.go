@@ -8,7 +8,7 @@ import (
 )
 
 // release is set by the linker where a release is built.
-var release = ""
+var release string //nolint:gochecknoglobals // the linker sets nothing else
 
 func (t *tool) versionCommand() *cli.Command {
 	return &cli.Command{

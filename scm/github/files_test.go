@@ -87,6 +87,13 @@ func TestFilesThatTheContentsAPIDoesNotBring(t *testing.T) {
 			}
 		})
 	}
+	files := open(t, s).Files(t.Context(), at)
+	if _, err := fs.ReadFile(files, "odd/link.yaml"); err == nil {
+		t.Error("a symlink was read")
+	}
+	if target, err := fs.ReadLink(files, "odd/link.yaml"); err != nil || target != "../README.md" {
+		t.Errorf("after an attempt to read it, a link to %q, %v", target, err)
+	}
 	if target, err := fs.ReadLink(open(t, s).Files(t.Context(), at), "odd/link.yaml"); err != nil || target != "../README.md" {
 		t.Errorf("link to %q, %v", target, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -60,10 +61,7 @@ func withClock(t *testing.T, s *githubtest.Server, c *clock, budget time.Duratio
 	return r
 }
 
-const (
-	secondary = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
-	docs      = "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits"
-)
+const secondary = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
 
 // forge.md §5 #14: go-github v60 does not know 429, and after one secondary limit
 // it refuses later calls by itself.
@@ -108,6 +106,32 @@ func TestLimitBeyondTheBudgetIsToldAndForgotten(t *testing.T) {
 	_ = time.Sleep(t.Context(), 3601e9)
 	if _, err := r.Tip(t.Context(), "main"); err != nil {
 		t.Errorf("the next call: %v", err)
+	}
+}
+
+// The last call that a limit allows tells that none remains: go-github v60 would
+// refuse the next one by itself, whatever the server says by then.
+func TestSpentBudgetIsNotRemembered(t *testing.T) {
+	calls := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		calls++
+		w.Header().Set("X-RateLimit-Limit", "5000")
+		w.Header().Set("X-RateLimit-Remaining", "0")
+		w.Header().Set("X-RateLimit-Reset", strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10))
+		_, _ = io.WriteString(w, `{"name": "main", "commit": {"sha": "1", "commit": {"message": "m"}}}`)
+	}))
+	defer srv.Close()
+	r, err := github.New(github.Options{BaseURL: srv.URL, Owner: "acme", Name: "config", Token: "t0ken"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := r.Tip(t.Context(), "main"); err != nil {
+			t.Error(err)
+		}
+	}
+	if calls != 2 {
+		t.Errorf("%d calls came", calls)
 	}
 }
 

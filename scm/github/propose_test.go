@@ -365,7 +365,7 @@ func TestListsTheNewestPageOfClosedOnes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(list) != 101 || list[0].State != scm.Open || list[0].HeadCommit != last || list[1].Number != 103 || list[100].Number != 4 {
+	if len(list) != 100 || list[0].State != scm.Open || list[0].HeadCommit != last || list[1].Number != 103 || list[99].Number != 5 {
 		t.Errorf("%d listed, from %+v", len(list), list[0])
 	}
 	if len(s.Calls()) != 2 {
@@ -400,5 +400,43 @@ func TestProposalRightAfterThePush(t *testing.T) {
 	s.Fail("GraphQL enablePullRequestAutoMerge", 2, githubtest.Answer{Status: 200, Errors: []any{map[string]any{"type": "NOT_FOUND", "message": "Could not resolve to a node with the global id of 'PR_1'"}}})
 	if pr := propose(t, r, p); pr.Number != 1 || !pr.AutoMerge {
 		t.Errorf("pull request %+v", pr)
+	}
+}
+
+// An organisation may hold a fork of its own repository: OWNER:BRANCH names both.
+func TestForkOfTheSameOwnerIsNobody(t *testing.T) {
+	st := store(t)
+	s := githubtest.New(t, st, githubtest.Options{})
+	r := open(t, s)
+	fork, err := st.OpenForkPull(scmtest.NewPull{Head: head, Base: "main", Title: "fork", Author: "eve", Fork: "acme/config-fork"}, map[string]string{overlay: v3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := r.PullRequests(t.Context(), head, "main"); err != nil || len(list) != 0 {
+		t.Errorf("listed %+v, %v", list, err)
+	}
+	if pr := propose(t, r, committed(t, r)); pr.Number == fork.Number {
+		t.Error("the fork's pull request was adopted")
+	}
+}
+
+// A person closes the pull request while the lists are read, one after the other:
+// it is listed all the same, once.
+func TestPullRequestThatIsClosedMeanwhile(t *testing.T) {
+	for range 4 {
+		st := store(t)
+		s := githubtest.New(t, st, githubtest.Options{})
+		r := open(t, s)
+		pr := propose(t, r, committed(t, r))
+		s.Before("GET pulls", func() {})
+		s.Before("GET pulls", func() {
+			if err := st.ClosePullRequest(pr.Number, "mei"); err != nil {
+				t.Error(err)
+			}
+		})
+		list, err := r.PullRequests(t.Context(), head, "main")
+		if err != nil || len(list) != 1 || list[0].Number != pr.Number {
+			t.Errorf("listed %+v, %v", list, err)
+		}
 	}
 }

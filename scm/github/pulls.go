@@ -14,8 +14,8 @@ import (
 	"tagboat/scm"
 )
 
-// PullRequests lists the open ones (all pages) and the newest page of closed
-// ones, in one round, newest first.
+// PullRequests lists the open ones (all pages) and the newest page of all, in one
+// round, newest first.
 func (r *Repository) PullRequests(ctx context.Context, head, base string) ([]scm.PullRequest, error) {
 	pulls, err := r.pulls(ctx, head, base)
 	if err != nil {
@@ -28,17 +28,18 @@ func (r *Repository) PullRequests(ctx context.Context, head, base string) ([]scm
 	return out, nil
 }
 
+// pulls asks for all and for the open ones at once. One that is closed between the
+// two calls is in the first list at least, and as it was there.
 func (r *Repository) pulls(ctx context.Context, head, base string) ([]*github.PullRequest, error) {
-	var open, closed []*github.PullRequest
+	var newest, open []*github.PullRequest
 	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) { newest, err = r.listPulls(gctx, "all", head, base, false); return err })
 	g.Go(func() (err error) { open, err = r.listPulls(gctx, "open", head, base, true); return err })
-	g.Go(func() (err error) { closed, err = r.listPulls(gctx, "closed", head, base, false); return err })
 	if err := g.Wait(); err != nil {
 		return nil, r.fault("list pull requests of "+head, err)
 	}
-	all := append(closed, open...)
+	all := append(newest, open...)
 	slices.SortStableFunc(all, func(a, b *github.PullRequest) int { return b.GetNumber() - a.GetNumber() })
-	// One that was closed between the two calls is in both lists: the closed one counts.
 	return slices.CompactFunc(all, func(a, b *github.PullRequest) bool { return a.GetNumber() == b.GetNumber() }), nil
 }
 

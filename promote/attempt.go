@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"tagboat/overlay"
 	"tagboat/record"
@@ -12,7 +13,7 @@ import (
 
 // attempt is one pass from reading to proposing. scm.ErrMoved asks for another.
 func (r *run) attempt(ctx context.Context, res *Result) error {
-	r.progress(fmt.Sprintf("reading %s of %s", r.id.Path, r.repo.About().Name))
+	r.progress(fmt.Sprintf("reading %s of %s", listed(r.id.Paths), r.repo.About().Name))
 	s, err := r.read(ctx)
 	if err != nil {
 		return err
@@ -91,7 +92,7 @@ func (r *run) settled(ctx context.Context, s *state, h *head, sets []overlay.Set
 
 // superseded says why an open pull request has nothing left to do; "" where it has.
 func (r *run) superseded(ctx context.Context, s *state, h *head, sets []overlay.Set, res *Result) (string, error) {
-	edited, err := overlay.Edit(s.files, setsFor(s.entries, r.id.Path, h.trailers.Edits))
+	edited, err := overlay.Edit(s.files, setsFor(s.entries, r.id.Paths, h.trailers.Edits))
 	if err != nil {
 		return "", r.about(s, err)
 	}
@@ -100,7 +101,9 @@ func (r *run) superseded(ctx context.Context, s *state, h *head, sets []overlay.
 	}
 	var rest []record.Edit
 	for _, c := range edited.Changes {
-		if !slices.ContainsFunc(sets, func(set overlay.Set) bool { return set.Entry.Name == c.Entry }) {
+		if !slices.ContainsFunc(sets, func(set overlay.Set) bool {
+			return sameEntry(set.Entry, overlay.Entry{Dir: c.Dir, File: c.File, Name: c.Entry})
+		}) {
 			return "", nil // it moves other entries too
 		}
 		rest = append(rest, record.Edit{File: c.File, Entry: c.Entry, Image: c.To})
@@ -143,7 +146,7 @@ func (r *run) decide(ctx context.Context, s *state, h *head, sets []overlay.Set,
 			return nil
 		}
 	}
-	return r.publish(ctx, s, h, union(s, r.id.Path, sets, proposed), proposed, res)
+	return r.publish(ctx, s, h, union(s, r.id.Paths, sets, proposed), proposed, res)
 }
 
 // live is what the head branch proposes: its edits count where a pull request for
@@ -200,10 +203,10 @@ func saidNoTo(t record.Trailers, sets []overlay.Set) bool {
 
 // union adds to this run's sets the edits that the head branch already proposes
 // for other entries.
-func union(s *state, dir string, sets []overlay.Set, proposed []record.Edit) []overlay.Set {
+func union(s *state, dirs []string, sets []overlay.Set, proposed []record.Edit) []overlay.Set {
 	all := slices.Clone(sets)
-	for _, set := range setsFor(s.entries, dir, proposed) {
-		if !slices.ContainsFunc(sets, func(own overlay.Set) bool { return own.Entry.Name == set.Entry.Name }) {
+	for _, set := range setsFor(s.entries, dirs, proposed) {
+		if !slices.ContainsFunc(sets, func(own overlay.Set) bool { return sameEntry(own.Entry, set.Entry) }) {
 			all = append(all, set)
 		}
 	}
@@ -217,4 +220,12 @@ func (r *run) name(pr scm.PullRequest) string {
 		return "branch " + pr.Head
 	}
 	return fmt.Sprintf("%s %s%d", about.PullRequestWord, about.PullRequestMark, pr.Number)
+}
+
+// listed names at most three of many.
+func listed(names []string) string {
+	if len(names) > 3 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
+	}
+	return strings.Join(names, ", ")
 }

@@ -14,7 +14,7 @@ import (
 // identity is what makes a promotion the same one the next time: DESIGN §4.
 type identity struct {
 	App, Environment string
-	Path             string
+	Paths            []string // target directories; several where a ring has many clusters
 	Branch           string
 }
 
@@ -33,16 +33,17 @@ func identify(q Request) (identity, error) {
 	case len(q.Images) == 0:
 		return misused("no image: give REPOSITORY:TAG as the argument")
 	}
-	var err error
-	if id.Path, err = cleanPath(q.Path); err != nil {
+	target, err := cleanPath(q.Path)
+	if err != nil {
 		return misused("%v", err)
 	}
+	id.Paths = []string{target}
 	if err := checkImages(q); err != nil {
 		return misused("%v", err)
 	}
 	if id.Environment == "" {
-		id.Environment = path.Base(id.Path)
-		if id.Path == "." {
+		id.Environment = path.Base(target)
+		if target == "." {
 			return misused("no environment: --path names the top of the repository, so name the environment with --to")
 		}
 		if err := record.CheckName("environment", id.Environment); err != nil {

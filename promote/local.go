@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"strings"
 
 	"tagboat/overlay"
 )
@@ -21,7 +20,7 @@ func (p *Promoter) Edit(ctx context.Context, fsys fs.FS, q Request) (Result, ove
 	}
 	res := Result{App: id.App, Environment: id.Environment, Outcome: Failed}
 	r := &run{Promoter: p, q: q, id: id}
-	entries, err := overlay.Entries(fsys, id.Path)
+	entries, err := entriesOf(fsys, id.Paths)
 	if err != nil {
 		return res, overlay.Edited{}, err
 	}
@@ -56,23 +55,34 @@ const unproven = "not proven: "
 
 // prove builds the overlay before and after, unless it is no environment's own.
 func (r *run) prove(ctx context.Context, fsys fs.FS, edited overlay.Edited, res *Result) error {
-	shared, err := overlay.Shared(fsys, r.id.Path)
-	if err != nil {
+	if err := r.shared(fsys); err != nil {
 		return err
-	}
-	shared = slices.DeleteFunc(shared, func(dir string) bool { return path.Base(dir) == r.id.Environment })
-	if len(shared) > 0 {
-		return fmt.Errorf("%w: %s is also built by %s: set the image in the overlay of the one environment instead", overlay.ErrShared, r.id.Path, strings.Join(shared, ", "))
 	}
 	if r.q.Prove != overlay.ProveOff {
 		r.progress("building before and after")
 	}
-	if res.Proof, err = overlay.Prove(ctx, fsys, []string{r.id.Path}, edited, r.q.Prove); err != nil {
+	var err error
+	if res.Proof, err = overlay.Prove(ctx, fsys, r.id.Paths, edited, r.q.Prove); err != nil {
 		return err
 	}
 	res.Warnings = append(res.Warnings, res.Proof.Warnings...)
 	if res.Proof.Status == overlay.Skipped {
 		res.Warnings = append(res.Warnings, unproven+res.Proof.Reason)
+	}
+	return nil
+}
+
+// shared refuses a target that another environment builds too.
+func (r *run) shared(fsys fs.FS) error {
+	for _, dir := range r.id.Paths {
+		shared, err := overlay.Shared(fsys, dir)
+		if err != nil {
+			return err
+		}
+		shared = slices.DeleteFunc(shared, func(other string) bool { return path.Base(other) == r.id.Environment })
+		if len(shared) > 0 {
+			return fmt.Errorf("%w: %s is also built by %s: set the image in the overlay of the one environment instead", overlay.ErrShared, dir, listed(shared))
+		}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -53,7 +54,7 @@ func (r *run) outdated(ctx context.Context, sets []overlay.Set, resolved []Resol
 
 func presentFor(present []record.Edit, set overlay.Set) *record.Edit {
 	for i, e := range present {
-		if e.Entry == set.Entry.Name && (set.Entry.File == "" || e.File == set.Entry.File) {
+		if sameEntry(set.Entry, overlay.Entry{Dir: path.Dir(e.File), File: e.File, Name: e.Entry}) {
 			return &present[i]
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 
@@ -96,20 +97,16 @@ func sameChange(h *head, paths []string) (bool, error) {
 
 // again turns a branch's trailers into sets on the entries of another tree.
 func again(files fs.FS, t record.Trailers) ([]overlay.Set, error) {
-	var sets []overlay.Set
-	for _, dir := range t.Paths {
-		entries, err := overlay.Entries(files, dir)
-		if err != nil {
-			return nil, err
-		}
-		sets = append(sets, setsFor(entries, dir, t.Edits)...)
+	entries, err := entriesOf(files, t.Paths)
+	if err != nil {
+		return nil, err
 	}
-	return sets, nil
+	return setsFor(entries, t.Paths, t.Edits), nil
 }
 
 // setsFor gives the sets that make edits on entries; an edit whose entry is gone
 // is left out, unless it adds it.
-func setsFor(entries []overlay.Entry, dir string, edits []record.Edit) []overlay.Set {
+func setsFor(entries []overlay.Entry, dirs []string, edits []record.Edit) []overlay.Set {
 	var sets []overlay.Set
 	for _, e := range edits {
 		i := slices.IndexFunc(entries, func(entry overlay.Entry) bool { return entry.Name == e.Entry && entry.File == e.File })
@@ -120,8 +117,8 @@ func setsFor(entries []overlay.Entry, dir string, edits []record.Edit) []overlay
 		switch {
 		case i >= 0:
 			set.Entry = entries[i]
-		case e.Add && strings.HasPrefix(e.File, strings.TrimPrefix(dir+"/", "./")):
-			set.Entry = overlay.Entry{Dir: dir, File: e.File, Name: e.Entry}
+		case e.Add && slices.Contains(dirs, path.Dir(e.File)):
+			set.Entry = overlay.Entry{Dir: path.Dir(e.File), File: e.File, Name: e.Entry}
 			if e.Image.Repository != e.Entry {
 				set.Entry.NewName = e.Image.Repository
 			}
@@ -131,6 +128,12 @@ func setsFor(entries []overlay.Entry, dir string, edits []record.Edit) []overlay
 		sets = append(sets, set)
 	}
 	return sets
+}
+
+// sameEntry says whether two sets are of one entry. The file of an entry that is
+// to be added may not be known yet.
+func sameEntry(a, b overlay.Entry) bool {
+	return a.Name == b.Name && (a.File == b.File || a.Dir == b.Dir && (a.File == "" || b.File == ""))
 }
 
 func foreignCommits(commits []scm.Commit) []scm.Commit {

@@ -110,10 +110,10 @@ func (r *run) onHead(s *state, h *head, pr *scm.PullRequest, edits []record.Edit
 	if !h.ours() {
 		return nil
 	}
-	entries, err := overlay.Entries(h.files, r.id.Path)
+	entries, err := entriesOf(h.files, r.id.Paths)
 	var edited overlay.Edited
 	if err == nil {
-		edited, err = overlay.Edit(h.files, setsFor(entries, r.id.Path, edits))
+		edited, err = overlay.Edit(h.files, setsFor(entries, r.id.Paths, edits))
 	}
 	if err != nil {
 		draft.Rebuild = true // the base had what the head has not
@@ -217,7 +217,7 @@ func edits(sets []overlay.Set, edited overlay.Edited) []record.Edit {
 			e.Image.Tag = ""
 		}
 		for _, c := range edited.Changes {
-			if e.File == "" && c.Entry == e.Entry {
+			if e.File == "" && c.Entry == e.Entry && c.Dir == set.Entry.Dir {
 				e.File = c.File
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -57,7 +58,7 @@ func (r *run) read(ctx context.Context) (*state, error) {
 	outer := ctx
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		s.entries, err = overlay.Entries(s.files, r.id.Path)
+		s.entries, err = entriesOf(s.files, r.id.Paths)
 		return r.about(s, err)
 	})
 	if s.head != nil {
@@ -67,7 +68,7 @@ func (r *run) read(ctx context.Context) (*state, error) {
 			return err
 		})
 		group.Go(func() error {
-			_, _ = overlay.Entries(s.tree, r.id.Path) // fills the cache; examine says what is wrong with it
+			_, _ = entriesOf(s.tree, r.id.Paths) // fills the cache; examine says what is wrong with it
 			return nil
 		})
 	}
@@ -86,6 +87,20 @@ func (r *run) read(ctx context.Context) (*state, error) {
 		s.said[s.prs[i].Number] = said[i]
 	}
 	return s, nil
+}
+
+// entriesOf reads the entries of several directories side by side, in their order.
+func entriesOf(files fs.FS, dirs []string) ([]overlay.Entry, error) {
+	found := make([][]overlay.Entry, len(dirs))
+	var group errgroup.Group
+	for i, dir := range dirs {
+		group.Go(func() (err error) {
+			found[i], err = overlay.Entries(files, dir)
+			return err
+		})
+	}
+	err := group.Wait()
+	return slices.Concat(found...), err
 }
 
 func (r *run) readBranches(ctx context.Context, s *state) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -63,28 +64,29 @@ func (p *Promoter) ask(ctx context.Context, q Request, pinned []string) ([]Resol
 	return resolved, nil
 }
 
-// wanted says which entries shall run what: one set per entry that is meant.
+// wanted says which entries shall run what: one set per entry that is meant, in
+// every target directory.
 func (r *run) wanted(ctx context.Context, entries []overlay.Entry, resolved []Resolved) ([]overlay.Set, error) {
 	var sets []overlay.Set
-	owner := map[string]image.Reference{}
-	for _, img := range resolved {
-		picked, err := overlay.Pick(entries, overlay.Want{Repository: img.Reference.Repository, Name: r.q.Entry, Add: r.q.Add})
-		if err != nil {
-			return nil, err
-		}
-		for _, entry := range picked {
-			if entry.Line == 0 {
-				entry.Dir = r.id.Path
-			}
-			if other, taken := owner[entry.Name]; taken && other != img.Reference {
-				return nil, fmt.Errorf("%w: entry %s is meant by two images, %s and %s", ErrMisused, entry.Name, other, img.Reference)
-			}
-			owner[entry.Name] = img.Reference
-			set, err := r.set(ctx, entry, img.Reference)
+	for _, dir := range r.id.Paths {
+		here := slices.DeleteFunc(slices.Clone(entries), func(e overlay.Entry) bool { return e.Dir != dir })
+		owner := map[string]image.Reference{}
+		for _, img := range resolved {
+			picked, err := overlay.Pick(here, overlay.Want{Dir: dir, Repository: img.Reference.Repository, Name: r.q.Entry, Add: r.q.Add})
 			if err != nil {
 				return nil, err
 			}
-			sets = append(sets, set)
+			for _, entry := range picked {
+				if other, taken := owner[entry.Name]; taken && other != img.Reference {
+					return nil, fmt.Errorf("%w: entry %s is meant by two images, %s and %s", ErrMisused, entry.Name, other, img.Reference)
+				}
+				owner[entry.Name] = img.Reference
+				set, err := r.set(ctx, entry, img.Reference)
+				if err != nil {
+					return nil, err
+				}
+				sets = append(sets, set)
+			}
 		}
 	}
 	return sets, nil

@@ -35,7 +35,7 @@ const titleLimit = 200
 // trailers are those of this run for a set of edits.
 func (r *run) trailers(edits []record.Edit) record.Trailers {
 	return record.Trailers{
-		App: r.id.App, Environment: r.id.Environment, Paths: []string{r.id.Path}, Edits: edits,
+		App: r.id.App, Environment: r.id.Environment, Paths: r.id.Paths, Edits: edits,
 		Revision: oneLine(r.q.Job.Revision), Requester: oneLine(r.q.Job.Actor),
 	}
 }
@@ -86,15 +86,15 @@ func (r *run) message(title string, changes []overlay.Change, done []record.Edit
 // view is what the body's template sees. Everything that comes from outside is
 // already made safe: see Code.
 type view struct {
-	App, Environment, Base, Path string
-	Rows                         []row
-	More                         int // rows that had no room
-	Checks                       []check
-	Claims                       []claim
-	Warnings                     []string
-	Renewed, Several             bool
-	Word, Undo, Files, By        string
-	Marker                       string
+	App, Environment, Base string
+	Rows                   []row
+	More                   int // rows that had no room
+	Checks                 []check
+	Claims                 []claim
+	Warnings               []string
+	Renewed, Several       bool
+	Word, Undo, Files, By  string
+	Marker                 string
 }
 
 type row struct{ Entry, Repository, From, To, FromDigest, ToDigest string }
@@ -103,7 +103,7 @@ type claim struct{ Image, Says string }
 
 func (r *run) body(s *state, changes []overlay.Change, rows int, done []record.Edit, renewed bool, res *Result) (string, error) {
 	v := view{
-		App: Code(r.id.App), Environment: Code(r.id.Environment), Base: Code(s.base.Branch), Path: Code(r.id.Path),
+		App: Code(r.id.App), Environment: Code(r.id.Environment), Base: Code(s.base.Branch),
 		More: len(changes) - rows, Several: len(changes) > 1, Renewed: renewed, Word: r.repo.About().PullRequestWord,
 		Checks: r.checks(res), Undo: r.undo(changes), By: r.requester(), Files: lines(changes),
 		Marker: record.Marker{App: r.id.App, Environment: r.id.Environment, Content: record.Content(done)}.String(),
@@ -263,7 +263,7 @@ func (r *run) undo(changes []overlay.Change) string {
 		}
 		refs = append(refs, c.From.String())
 	}
-	if len(refs) > 3 {
+	if len(refs) > 3 || len(r.id.Paths) > 1 {
 		return ""
 	}
 	repo := "--repo " + shellWord(r.repo.About().URL)
@@ -271,7 +271,7 @@ func (r *run) undo(changes []overlay.Change) string {
 		repo += " --forge " + about.Forge
 	}
 	return fmt.Sprintf("tagboat promote %s --path %s --to %s --app %s --allow-older --again %s",
-		repo, shellWord(r.id.Path), r.id.Environment, r.id.App, strings.Join(refs, " "))
+		repo, shellWord(r.id.Paths[0]), r.id.Environment, r.id.App, strings.Join(refs, " "))
 }
 
 func lines(changes []overlay.Change) string {

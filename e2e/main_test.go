@@ -45,15 +45,15 @@ func server(t *testing.T, ready string, command *exec.Cmd) {
 	}
 	ended := make(chan struct{})
 	go func() {
-		command.Wait() // a server that was told to stop has no news
+		_ = command.Wait() // a server that was told to stop has no news
 		close(ended)
 	}()
 	t.Cleanup(func() {
-		command.Process.Signal(syscall.SIGTERM)
+		_ = command.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-ended:
 		case <-time.After(10 * time.Second):
-			command.Process.Kill()
+			_ = command.Process.Kill()
 			<-ended
 		}
 		log.Close()
@@ -68,7 +68,11 @@ func server(t *testing.T, ready string, command *exec.Cmd) {
 			t.Fatalf("%s ended by itself:\n%s", name, tail(string(text), 30))
 		default:
 		}
-		response, err := http.Get(ready)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, ready, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			return false
 		}

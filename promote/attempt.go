@@ -124,7 +124,7 @@ func (r *run) superseded(ctx context.Context, s *state, h *head, sets []overlay.
 	return fmt.Sprintf("branch %s runs something newer", s.base.Branch), nil
 }
 
-// decide goes down the table of DESIGN §4 for a base that has not what is wanted.
+// decide goes down the table of docs/outcomes.md for a base that has not what is wanted.
 func (r *run) decide(ctx context.Context, s *state, h *head, sets []overlay.Set, res *Result) error {
 	pr := s.open()
 	res.PullRequest = pr

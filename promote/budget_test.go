@@ -92,7 +92,7 @@ func noProof(q *promote.Request) { q.Prove = overlay.ProveOff }
 // pull request says what it moves.
 var decoration = regexp.MustCompile(`/(labels|reset_approvals|requested_reviewers|reviews)(/|$)`)
 
-// TestBudget counts the sequential rounds of DESIGN §4, with base and path named,
+// TestBudget counts the sequential rounds (docs/forges.md), with base and path named,
 // without proof and decoration.
 func TestBudget(t *testing.T) {
 	for name, forge := range forges() {

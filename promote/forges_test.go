@@ -17,7 +17,7 @@ import (
 // forgeFor opens a store through one forge's driver and its fake.
 type forgeFor struct {
 	open   func(*testing.T, *scmtest.Store, scm.TransportOptions) scm.Repository
-	rounds int  // that a new pull request may take, DESIGN §4
+	rounds int  // that a new pull request may take
 	fixed  bool // a watched branch that conflicts cannot be rebuilt
 	closed int  // more of them where a closed pull request is looked into
 }

@@ -11,7 +11,7 @@ import (
 	"tagboat/record"
 )
 
-// identity is what makes a promotion the same one the next time: DESIGN §4.
+// identity is what makes a promotion the same one the next time.
 type identity struct {
 	App, Environment string
 	Paths            []string // target directories; several where a ring has many clusters

@@ -76,7 +76,7 @@ type Job struct {
 // Outcome says how a promotion ended.
 type Outcome string
 
-// The outcomes, DESIGN §4. All but Failed are success.
+// The outcomes (docs/outcomes.md). All but Failed are success.
 const (
 	UpToDate  Outcome = "up-to-date" // the base branch has it
 	Opened    Outcome = "opened"     // a pull request was opened

@@ -18,12 +18,15 @@ type failure struct {
 	exit int
 }
 
-// failureOf finds the code of an error; the more telling cause comes first.
-func failureOf(err error) failure {
-	for _, f := range []struct {
-		cause error
-		failure
-	}{
+// known is the code of a cause.
+type known struct {
+	cause error
+	failure
+}
+
+// failures lists the causes that have a code, the more telling ones first.
+func failures() []known {
+	return []known{
 		{promote.ErrMisused, failure{"misused", 2}},
 		{promote.ErrForeign, failure{"foreign-commits", 1}},
 		{promote.ErrOtherTarget, failure{"other-target", 1}},
@@ -50,7 +53,12 @@ func failureOf(err error) failure {
 		{scm.ErrNotFound, failure{"forge-not-found", 1}},
 		{scm.ErrUnsupported, failure{"unsupported", 1}},
 		{context.Canceled, failure{"interrupted", 1}},
-	} {
+	}
+}
+
+// failureOf finds the code of an error.
+func failureOf(err error) failure {
+	for _, f := range failures() {
 		if errors.Is(err, f.cause) {
 			return f.failure
 		}

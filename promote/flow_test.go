@@ -434,6 +434,22 @@ func TestTable(t *testing.T) {
 			}
 			w.want(promote.Unchanged, "todo-api:v3")
 		},
+		"auto-merge is cleared before another digest is there": func(w *world) {
+			w.push("todo-api:v2", 2)
+			auto := func(q *promote.Request) { q.AutoMerge = true }
+			if _, err := w.run("todo-api:v2", auto); err != nil {
+				w.Skipf("no auto-merge here: %v", err)
+			}
+			if p, err := w.store.Pull(1); err != nil || !p.AutoMerge {
+				w.Fatalf("auto-merge was not set: %v", err)
+			}
+			w.push("todo-api:v3", 3)
+			w.repo = dies{w.repo}
+			w.wantError(errDied, "", "todo-api:v3")
+			if p, err := w.store.Pull(1); err != nil || p.AutoMerge {
+				w.Errorf("auto-merge of the earlier digest is still set: %v", err)
+			}
+		},
 		"a branch of another promotion": func(w *world) {
 			w.push("todo-api:v2", 2)
 			w.must(w.store.Push("main", "mei", "Another overlay", map[string]string{"other/staging/kustomization.yaml": w.at("main")}))

@@ -57,6 +57,9 @@ func (r *run) publish(ctx context.Context, s *state, h *head, sets []overlay.Set
 		return nil
 	}
 	headCommit := draft.Expect
+	if pr != nil && !same {
+		draft.Disarm = pr
+	}
 	if !kept {
 		r.progress("publishing " + draft.Branch)
 		draft.Message = text.message

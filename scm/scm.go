@@ -139,6 +139,10 @@ type Draft struct {
 	Files   []File // against From.Commit
 	OnHead  []File // the same change against Expect; nil for a new branch
 	Rebuild bool   // the branch must be rebuilt on From even where that needs force
+	// Disarm is the open pull request of the branch, where what it shows changes:
+	// its auto-merge, given for something else, is cleared before the branch moves,
+	// as far as the forge tells of it.
+	Disarm *PullRequest
 	// Unwatched: no open pull request is from the branch, so that a forge that
 	// cannot rebuild it may delete it and make it again.
 	Unwatched bool
@@ -166,6 +170,7 @@ const (
 // a pushed branch that is not in the base.
 type PullRequest struct {
 	Number      int
+	ID          string // the forge's own; opaque, may be empty
 	URL         string
 	Head, Base  string // branch names
 	HeadCommit  string // SHA of the head, also of a closed one whose branch is gone
@@ -176,6 +181,7 @@ type PullRequest struct {
 	AutoMerge   bool
 	MergeCommit string // SHA on the base branch, if merged and told
 	UpdatedAt   time.Time
+	MergedAt    time.Time // the forge's clock, if merged
 	Warnings    []string // what Propose could not do
 }
 

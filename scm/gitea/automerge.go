@@ -33,8 +33,8 @@ func (r *Repository) autoMerge(ctx context.Context, p scm.Proposal, raw *sdk.Pul
 	}
 	if p.HeadCommit != "" && now.Head.Sha != p.HeadCommit {
 		err = fmt.Errorf("%w: the head is %s, %s was proposed: auto-merge is taken back", scm.ErrMoved, short(now.Head.Sha), short(p.HeadCommit))
-		for _, w := range r.cancelAutoMerge(ctx, number) {
-			err = fmt.Errorf("%w; %s", err, w)
+		if left := r.disarm(ctx, &scm.PullRequest{Number: number}); left != nil {
+			err = fmt.Errorf("%w; %w", err, left)
 		}
 	}
 	return now, err
@@ -59,13 +59,17 @@ func (r *Repository) schedule(ctx context.Context, number int, in any) error {
 	}
 }
 
-// cancelAutoMerge takes auto-merge back and answers warnings.
-func (r *Repository) cancelAutoMerge(ctx context.Context, number int) []string {
-	_, err := r.repoCall(scm.AsRead(ctx), request{method: http.MethodDelete, path: pullPath(number) + "/merge"})
+// disarm takes back auto-merge that somebody may have set for what a pull request
+// showed before: Gitea's lists do not tell.
+func (r *Repository) disarm(ctx context.Context, pr *scm.PullRequest) error {
+	if pr == nil {
+		return nil
+	}
+	_, err := r.repoCall(scm.AsRead(ctx), request{method: http.MethodDelete, path: pullPath(pr.Number) + "/merge"})
 	if err == nil || errors.Is(err, scm.ErrNotFound) {
 		return nil
 	}
-	return []string{"auto-merge that somebody may have set for the earlier digest could not be taken back: " + err.Error()}
+	return fmt.Errorf("auto-merge that somebody may have set for the earlier digest could not be taken back: %w", err)
 }
 
 // dismissApprovals dismisses what approved another digest and answers warnings.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	sdk "code.gitea.io/sdk/gitea"
+	"golang.org/x/sync/errgroup"
 
 	"tagboat/scm"
 )
@@ -116,7 +117,14 @@ func (r *Repository) publishAppend(ctx context.Context, d scm.Draft) (scm.Commit
 	if len(files) == 0 {
 		return scm.Commit{}, errors.New("a draft without files against the branch's own commit")
 	}
-	tip, err := r.branchTip(ctx, d.Branch)
+	var tip scm.Tip
+	var g errgroup.Group
+	g.Go(func() (err error) {
+		tip, err = r.branchTip(ctx, d.Branch)
+		return err
+	})
+	g.Go(func() error { return r.disarm(ctx, d.Disarm) })
+	err := g.Wait()
 	if errors.Is(err, scm.ErrNotFound) {
 		return scm.Commit{}, fmt.Errorf("%w: the branch was deleted", scm.ErrMoved)
 	}

@@ -108,7 +108,9 @@ func (r *Repository) edit(ctx context.Context, p scm.Proposal) (*sdk.PullRequest
 	})
 	if p.Renewed { // also where the edit fails: the branch is another digest already
 		g.Go(func() error {
-			cancelled = r.cancelAutoMerge(ctx, p.Number)
+			if err := r.disarm(ctx, &scm.PullRequest{Number: p.Number}); err != nil {
+				cancelled = []string{err.Error()}
+			}
 			return nil
 		})
 		g.Go(func() error {

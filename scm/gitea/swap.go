@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -26,12 +27,16 @@ var errNoSwap = fmt.Errorf("%w: the server cannot move a branch by compare and s
 // commit stays until git's next collection of garbage, two weeks by default.
 func (r *Repository) publishSwap(ctx context.Context, d scm.Draft) (scm.Commit, error) {
 	tmp := temporary + randomName()
+	var disarmed error
+	var wait sync.WaitGroup
+	wait.Go(func() { disarmed = r.disarm(ctx, d.Disarm) })
 	c, err := r.change(ctx, change{base: d.From.Branch, target: tmp, parent: d.From.Commit.SHA, message: d.Message, files: d.Files})
-	if err != nil {
-		if ambiguous(err) || errors.Is(err, errOtherParent) {
+	wait.Wait()
+	if err != nil || disarmed != nil {
+		if err == nil || ambiguous(err) || errors.Is(err, errOtherParent) { // a refusal made no branch
 			r.dropTemporary(ctx, tmp)
 		}
-		return scm.Commit{}, err // a refusal made no branch
+		return scm.Commit{}, errors.Join(err, disarmed)
 	}
 	var g errgroup.Group
 	g.Go(func() error {

@@ -33,6 +33,16 @@ func (r *Repository) settleAutoMerge(ctx context.Context, pr *github.PullRequest
 	return set, nil
 }
 
+// disarm clears auto-merge that was set for what a pull request showed before. It
+// goes beside the writing of objects, so that it costs no round.
+func (r *Repository) disarm(ctx context.Context, pr *scm.PullRequest) error {
+	if pr == nil || !pr.AutoMerge || pr.ID == "" {
+		return nil
+	}
+	err := r.mutate(ctx, disableAutoMerge, map[string]any{"pullRequestId": pr.ID})
+	return r.notAutoMerged(fmt.Sprintf("clear auto-merge on #%d, which was set for another digest", pr.Number), err)
+}
+
 // enableAutoMerge tries again what GitHub refuses while it does not know the pull
 // request, or the commit that was just pushed to it, yet.
 func (r *Repository) enableAutoMerge(ctx context.Context, pr *github.PullRequest, head string) error {

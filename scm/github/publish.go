@@ -29,8 +29,14 @@ func (r *Repository) Commit(ctx context.Context, d scm.Draft) (scm.Commit, error
 		return scm.Commit{}, fmt.Errorf("%s: %w", r.fullName(), err)
 	}
 	node := r.prefetchNode(ctx, d.Expect != "")
-	tree, err := r.writeTree(ctx, d)
-	if err != nil {
+	var tree string
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		tree, err = r.writeTree(gctx, d)
+		return err
+	})
+	g.Go(func() error { return r.disarm(gctx, d.Disarm) })
+	if err := g.Wait(); err != nil {
 		return scm.Commit{}, err
 	}
 	// Neither author nor committer: GitHub then signs the commits of Apps and of

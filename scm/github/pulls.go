@@ -76,7 +76,7 @@ func sameRepository(p *github.PullRequest) bool {
 
 func pullOf(p *github.PullRequest) scm.PullRequest {
 	out := scm.PullRequest{
-		Number: p.GetNumber(), URL: p.GetHTMLURL(),
+		Number: p.GetNumber(), ID: p.GetNodeID(), URL: p.GetHTMLURL(),
 		Head: p.GetHead().GetRef(), Base: p.GetBase().GetRef(), HeadCommit: p.GetHead().GetSHA(),
 		Title: p.GetTitle(), Body: p.GetBody(), Author: p.GetUser().GetLogin(),
 		State: scm.State(p.GetState()), Draft: p.GetDraft(), AutoMerge: p.AutoMerge != nil, UpdatedAt: p.GetUpdatedAt().Time,

@@ -97,6 +97,9 @@ func (r *Repository) prepare(ctx context.Context, d scm.Draft, p plan) ([]*gl.Co
 	if d.Expect != "" {
 		g.Go(func() error { return r.expect(gctx, d.Branch, d.Expect) })
 	}
+	if d.Disarm != nil && d.Disarm.AutoMerge {
+		g.Go(func() error { return r.disarm(gctx, d.Disarm.Number) })
+	}
 	for i, f := range p.files {
 		g.Go(func() (err error) {
 			actions[i], err = r.action(gctx, p, f)

@@ -150,10 +150,8 @@ func (r *Repository) renew(ctx context.Context, m *gl.MergeRequest) []string {
 	var g sync.WaitGroup
 	if m.MergeWhenPipelineSucceeds {
 		g.Go(func() {
-			_, resp, err := r.api.MergeRequests.CancelMergeWhenPipelineSucceeds(r.project, m.IID, gl.WithContext(ctx))
-			// 406: a push has cancelled it already.
-			if e := r.explain(resp, err); e != nil && e.status != 406 {
-				warnings[0] = fmt.Sprintf("auto-merge of !%d, set for what was proposed before, could not be cancelled (%v): cancel it by hand", m.IID, e)
+			if err := r.disarm(ctx, m.IID); err != nil {
+				warnings[0] = err.Error() + ": cancel it by hand"
 				return
 			}
 			m.MergeWhenPipelineSucceeds = false
@@ -168,6 +166,16 @@ func (r *Repository) renew(ctx context.Context, m *gl.MergeRequest) []string {
 	})
 	g.Wait()
 	return slices.DeleteFunc(warnings[:], func(s string) bool { return s == "" })
+}
+
+// disarm cancels auto-merge that was set for what a merge request showed before.
+func (r *Repository) disarm(ctx context.Context, iid int) error {
+	_, resp, err := r.api.MergeRequests.CancelMergeWhenPipelineSucceeds(r.project, iid, gl.WithContext(ctx))
+	// 406: a push has cancelled it already.
+	if e := r.explain(resp, err); e != nil && e.status != 406 {
+		return fmt.Errorf("auto-merge of !%d, set for what was proposed before, could not be cancelled: %w", iid, e)
+	}
+	return nil
 }
 
 // Close closes a merge request with its last title and body, and says why in a

@@ -20,8 +20,7 @@ LABEL org.opencontainers.image.title="Tagboat" \
       org.opencontainers.image.revision="$REVISION"
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /src/LICENSE /LICENSE
-COPY --from=build --chown=65532:65532 /out/tmp /tmp
-COPY --from=build /out/tagboat /tagboat
+COPY --from=build /out/ /
 ENV HOME=/tmp
 USER 65532:65532
 ENTRYPOINT ["/tagboat"]

@@ -25,7 +25,7 @@ func shoot(t *testing.T, url, name string) {
 	browser := exec.CommandContext(ctx, tool(t, "TAGBOAT_CHROMIUM"),
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync",
-		"--user-data-dir="+t.TempDir(), "--window-size=1280,2000", "--screenshot="+picture, url)
+		"--user-data-dir="+t.TempDir(), "--window-size=1280,1400", "--screenshot="+picture, url)
 	browser.WaitDelay = 5 * time.Second // its helpers keep the output open
 	if out, err := browser.CombinedOutput(); err != nil {
 		t.Fatalf("show %s: %v\n%s", url, err, tail(string(out), 10))

@@ -1,0 +1,218 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+	_ "time/tzdata" // a freeze means the same on a machine without time zones
+
+	"go.yaml.in/yaml/v3"
+)
+
+// includeLimit bounds the files of teams.
+const includeLimit = 500
+
+// Load reads tagboat.yaml at the top of fsys and the files that it includes, fills
+// in the defaults and checks all of it. What is wrong is one error, an *Invalid
+// that lists it by file and line. Without the file the error is fs.ErrNotExist; an
+// error of fsys itself passes through.
+func Load(fsys fs.FS) (*Config, error) {
+	content, err := read(fsys, FileName)
+	if err != nil {
+		return nil, err
+	}
+	r := newReport(FileName)
+	c := parse(content, r)
+	if err := invalid(r); err != nil {
+		return nil, err
+	}
+	reports, err := c.include(fsys, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := invalid(append(reports, r)...); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// parse decodes and checks the root's file.
+func parse(content []byte, r *report) *Config {
+	c := &Config{Defaults: builtIn()}
+	root := document(content, r)
+	if root == nil {
+		return c
+	}
+	d := &decoder{report: r, prefill: func(at string, v reflect.Value, _ *yaml.Node) {
+		if e, ok := v.Addr().Interface().(*Environment); ok {
+			e.Policy = c.Defaults.clone()
+		}
+	}}
+	defaultsFirst(root)
+	d.decode("", root, reflect.ValueOf(c).Elem(), field{})
+	c.place(".", r)
+	check(c, r)
+	return c
+}
+
+// defaultsFirst moves the key defaults to the front, for the environments start
+// from it. Lines stay with their nodes.
+func defaultsFirst(root *yaml.Node) {
+	if root.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if root.Content[i].Value == "defaults" {
+			key, value := root.Content[i], root.Content[i+1]
+			root.Content = slices.Insert(slices.Delete(root.Content, i, i+2), 0, key, value)
+			return
+		}
+	}
+}
+
+// place notes where apps are defined.
+func (c *Config) place(dir string, r *report) {
+	for name, app := range c.Apps {
+		app.Dir, app.File, app.Line = dir, r.file, r.lines[join("apps", name)]
+		c.Apps[name] = app
+	}
+}
+
+// include reads the files of teams.
+func (c *Config) include(fsys fs.FS, root *report) ([]*report, error) {
+	files, err := c.included(fsys, root)
+	if err != nil {
+		return nil, err
+	}
+	var reports []*report
+	for _, name := range files {
+		content, err := read(fsys, name)
+		if err != nil {
+			return nil, err
+		}
+		r := newReport(name)
+		reports = append(reports, r)
+		c.join(content, r)
+	}
+	return reports, nil
+}
+
+// included lists the files that the patterns name, each once and in order.
+func (c *Config) included(fsys fs.FS, r *report) ([]string, error) {
+	var files []string
+	for i, pattern := range c.Include {
+		at := fmt.Sprintf("include[%d]", i)
+		matches, err := fs.Glob(fsys, pattern)
+		if err != nil {
+			return nil, fmt.Errorf("%s: include %s: %w", FileName, pattern, err)
+		}
+		if len(matches) == 0 {
+			r.wrong(at, "no file matches %s", pattern)
+		}
+		for _, m := range matches {
+			if slices.Contains(files, m) {
+				continue
+			}
+			if err := plainFile(fsys, m); err != nil {
+				if !errors.Is(err, errNotPlain) {
+					return nil, err
+				}
+				r.wrong(at, "%v", err)
+				continue
+			}
+			files = append(files, m)
+		}
+	}
+	slices.Sort(files)
+	if len(files) > includeLimit {
+		r.wrong("include", "%d files match, at most %d are read", len(files), includeLimit)
+		return nil, nil
+	}
+	apart(files, r)
+	return files, nil
+}
+
+var errNotPlain = errors.New("is not a plain file")
+
+// plainFile refuses a symlink, which would lead out of the team's directory.
+func plainFile(fsys fs.FS, name string) error {
+	info, err := fs.Lstat(fsys, name)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read %s: %w", name, err)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s %w", name, errNotPlain)
+	}
+	return nil
+}
+
+// apart reports files whose directories are not their own.
+func apart(files []string, r *report) {
+	for i, file := range files {
+		dir := path.Dir(file)
+		if strings.ContainsAny(dir, `*?[]{}\`) {
+			r.wrong("include", "%s: the directory's name has a character of patterns: rename it", file)
+		}
+		for _, other := range files[:i] {
+			if within(dir, path.Dir(other)) || within(path.Dir(other), dir) {
+				r.wrong("include", "%s and %s are not apart: each file needs a directory of its own, neither in the other", other, file)
+			}
+		}
+	}
+}
+
+// within says whether a path is a directory or below it.
+func within(p, dir string) bool {
+	return dir == "." || p == dir || strings.HasPrefix(p, dir+"/")
+}
+
+// join adds a team's file to the root's configuration.
+func (c *Config) join(content []byte, r *report) {
+	dir := path.Dir(r.file)
+	var team Included
+	root := document(content, r)
+	if root == nil {
+		return
+	}
+	d := &decoder{report: r, prefill: func(_ string, v reflect.Value, n *yaml.Node) {
+		if t, ok := v.Addr().Interface().(*Tightened); ok {
+			*t = c.untightened(n)
+		}
+	}}
+	d.decode("", root, reflect.ValueOf(&team).Elem(), field{})
+	own := &Config{Version: team.Version, Apps: team.Apps, Environments: c.Environments}
+	own.place(dir, r)
+	checkVersion(team.Version, r)
+	checkApps(own, r)
+	c.tighten(dir, team.Environments, r)
+	c.adopt(own.Apps, r)
+}
+
+// adopt takes over a team's apps; names and images must be new.
+func (c *Config) adopt(apps map[string]App, r *report) {
+	if c.Apps == nil {
+		c.Apps = map[string]App{}
+	}
+	for _, name := range sortedKeys(apps) {
+		at := join("apps", name)
+		if other, ok := c.Apps[name]; ok {
+			r.wrong(at, "the app is there already, in %s:%d", other.File, other.Line)
+			continue
+		}
+		c.Apps[name] = apps[name]
+	}
+	for _, name := range sortedKeys(apps) {
+		for i, image := range apps[name].Images {
+			for _, owner := range c.AppsOf(image.Repository) {
+				if o := c.Apps[owner]; o.File != r.file {
+					r.wrong(fmt.Sprintf("%s.images[%d]", join("apps", name), i), "%s belongs to the app %s already (%s:%d): an image belongs to one app", image.Repository, owner, o.File, o.Line)
+				}
+			}
+		}
+	}
+	checkGroups(c, r)
+}

@@ -49,7 +49,6 @@ func checkInclude(include []string, r *report) {
 }
 
 func checkApps(c *Config, r *report) {
-	owners := map[string]string{}
 	for _, name := range sortedKeys(c.Apps) {
 		app, at := c.Apps[name], join("apps", name)
 		if err := CheckApp(name); err != nil {
@@ -60,19 +59,39 @@ func checkApps(c *Config, r *report) {
 				r.wrong(at+".group", "%v", err)
 			}
 		}
-		for i, e := range app.Environments {
-			if _, err := c.Environment(e); err != nil {
-				r.wrong(fmt.Sprintf("%s.environments[%d]", at, i), "no environment %q%s", e, hint(e, c.EnvironmentNames()))
-			}
-		}
-		checkImages(at, name, app.Images, owners, r)
+		checkWhere(c, at, app, r)
+		checkImages(c, at, name, r)
 	}
 }
 
+// checkWhere holds an app's environments to the order: where its image is
+// promoted from, it must be. A team's app must be in all of these, for otherwise
+// the team could leave out the environment that has the stricter rules.
+func checkWhere(c *Config, at string, app App, r *report) {
+	for i, name := range app.Environments {
+		here := fmt.Sprintf("%s.environments[%d]", at, i)
+		e, err := c.Environment(name)
+		if err != nil {
+			r.wrong(here, "no environment %q%s", name, hint(name, c.EnvironmentNames()))
+			continue
+		}
+		missing := slices.DeleteFunc(slices.Clone(e.From), app.In)
+		if len(missing) > 0 && (app.Dir != "." || len(missing) == len(e.From)) {
+			r.wrong(here, "%s is promoted from %s, where the app is not: add it", name, strings.Join(missing, ", "))
+		}
+	}
+}
+
+// owner is the app that an image belongs to.
+type owner struct {
+	app string
+	App
+}
+
 // checkImages also notes which app owns a repository.
-func checkImages(at, app string, images []Image, owners map[string]string, r *report) {
+func checkImages(c *Config, at, app string, r *report) {
 	entries := map[Image]bool{}
-	for i, im := range images {
+	for i, im := range c.Apps[app].Images {
 		here := fmt.Sprintf("%s.images[%d]", at, i)
 		ref, err := image.Parse(im.Repository)
 		switch {
@@ -84,11 +103,11 @@ func checkImages(at, app string, images []Image, owners map[string]string, r *re
 			continue
 		}
 		canonical := image.Canonical(im.Repository)
-		if owner, ok := owners[canonical]; ok && owner != app {
-			r.wrong(here+".repository", "%s belongs to the app %s already: an image belongs to one app", im.Repository, owner)
+		if o, ok := c.owners[canonical]; ok && (o.app != app || o.File != r.file) {
+			r.wrong(here+".repository", "%s belongs to the app %s already (%s:%d): an image belongs to one app", im.Repository, o.app, o.File, o.Line)
 			continue
 		}
-		owners[canonical] = app
+		c.owners[canonical] = owner{app, c.Apps[app]}
 		entry := Image{Repository: canonical, Name: im.Name}
 		if entries[entry] {
 			r.wrong(here, "the image is in the list already")
@@ -97,18 +116,29 @@ func checkImages(at, app string, images []Image, owners map[string]string, r *re
 	}
 }
 
-// checkGroups keeps the names of groups and apps apart: both name head branches.
+// checkGroups keeps the names of groups and apps apart, for both name head
+// branches, and a group in one file.
 func checkGroups(c *Config, r *report) {
-	for _, name := range sortedKeys(c.Apps) {
-		app := c.Apps[name]
-		if other, ok := c.Apps[app.Group]; ok && app.File == r.file {
-			r.wrong(join("apps", name)+".group", "%s is the name of an app (%s:%d): choose another", app.Group, other.File, other.Line)
+	files := map[string]string{}
+	names := sortedKeys(c.Apps)
+	for _, name := range names {
+		if app := c.Apps[name]; app.Group != "" && app.File != r.file {
+			files[app.Group] = app.File
 		}
-		if app.Group == "" || app.File == r.file {
+	}
+	for _, name := range names {
+		app := c.Apps[name]
+		if app.Group == "" {
 			continue
 		}
-		if own, ok := c.Apps[app.Group]; ok && own.File == r.file {
+		other, taken := c.Apps[app.Group]
+		switch {
+		case taken && app.File == r.file:
+			r.wrong(join("apps", name)+".group", "%s is the name of an app (%s:%d): choose another", app.Group, other.File, other.Line)
+		case taken && other.File == r.file:
 			r.wrong(join("apps", app.Group), "%s is the name of a group (app %s, %s:%d): choose another", app.Group, name, app.File, app.Line)
+		case app.File == r.file && files[app.Group] != "":
+			r.wrong(join("apps", name)+".group", "the group %s is in %s: a group is of one file", app.Group, files[app.Group])
 		}
 	}
 }

@@ -40,6 +40,7 @@ type Config struct {
 	// tightened is the policy of apps that a team's file makes stricter, by the
 	// file's directory and the environment's name.
 	tightened map[string]map[string]Policy
+	owners    map[string]owner // by image repository, as image.Canonical spells it
 }
 
 // App is what is promoted as one: one image, or several that only go together.
@@ -48,8 +49,8 @@ type App struct {
 	Images []Image `yaml:"images" jsonschema:"required,minItems=1"`
 	// Where the source code is, for the list of changes: `github.com/acme/todo`.
 	Source string `yaml:"source,omitempty"`
-	// Apps of one group share one pull request where many are promoted at once. The
-	// name of a group is not the name of an app.
+	// Apps of one group share one pull request where many are promoted at once. They
+	// are in one file, and the name of a group is not the name of an app.
 	Group string `yaml:"group,omitempty"`
 	// The environments in which the app is; without the key, all of them.
 	Environments []string `yaml:"environments,omitempty" jsonschema:"minItems=1,uniqueItems=true"`
@@ -84,18 +85,20 @@ func (c *Config) App(name string) (App, error) {
 	return app, nil
 }
 
-// AppsOf lists, by name, the apps that carry an image repository, however its
-// registry is spelled (nginx is docker.io/library/nginx). A valid configuration
-// has at most one.
-func (c *Config) AppsOf(repository string) []string {
-	var names []string
-	for name, app := range c.Apps {
-		if slices.ContainsFunc(app.Images, func(i Image) bool { return image.SameRepository(i.Repository, repository) }) {
-			names = append(names, name)
+// AppOf names the app that carries an image repository, however its registry is
+// spelled (nginx is docker.io/library/nginx); the error for one that no app has
+// suggests the nearest.
+func (c *Config) AppOf(repository string) (string, error) {
+	if o, ok := c.owners[image.Canonical(repository)]; ok {
+		return o.app, nil
+	}
+	var known []string
+	for _, name := range c.AppNames() {
+		for _, i := range c.Apps[name].Images {
+			known = append(known, i.Repository)
 		}
 	}
-	slices.Sort(names)
-	return names
+	return "", fmt.Errorf("%w: no app in %s has the image %s%s", ErrUnknown, FileName, repository, hint(repository, known))
 }
 
 // In says whether the app is in an environment.

@@ -145,11 +145,13 @@ func (d *decoder) object(at string, n *yaml.Node, v reflect.Value) {
 		d.lines[here] = p.line
 		d.decode(here, p.value, v.FieldByIndex(fields[i].index), fields[i])
 	}
-	if len(d.broken) > failed {
-		return // what is missing may be what is misspelt
-	}
+	misspelt := len(d.broken) > failed // then what is missing may be there under another name
 	for _, f := range fields {
-		if f.required && !slices.Contains(got, f.name) {
+		switch {
+		case !f.required || slices.Contains(got, f.name):
+		case misspelt:
+			d.broken = append(d.broken, join(at, f.name))
+		default:
 			d.unreadable(join(at, f.name), n.Line, "%s needs the key %s", name(at), f.name)
 		}
 	}

@@ -90,9 +90,6 @@ func (c *Config) untightened(n *yaml.Node) Tightened {
 // tighten checks a team's rules against the root's and keeps what holds for the
 // team's apps.
 func (c *Config) tighten(dir string, environments []Tightened, r *report) {
-	if c.tightened == nil {
-		c.tightened = map[string]map[string]Policy{}
-	}
 	policies := map[string]Policy{}
 	for i, t := range environments {
 		at := fmt.Sprintf("environments[%d]", i)

@@ -34,7 +34,7 @@ func Load(fsys fs.FS) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := invalid(append(reports, r)...); err != nil {
+	if err := invalid(append([]*report{r}, reports...)...); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -42,7 +42,7 @@ func Load(fsys fs.FS) (*Config, error) {
 
 // parse decodes and checks the root's file.
 func parse(content []byte, r *report) *Config {
-	c := &Config{Defaults: builtIn()}
+	c := &Config{Defaults: builtIn(), owners: map[string]owner{}, tightened: map[string]map[string]Policy{}}
 	root := document(content, r)
 	if root == nil {
 		return c
@@ -184,7 +184,7 @@ func (c *Config) join(content []byte, r *report) {
 		}
 	}}
 	d.decode("", root, reflect.ValueOf(&team).Elem(), field{})
-	own := &Config{Version: team.Version, Apps: team.Apps, Environments: c.Environments}
+	own := &Config{Version: team.Version, Apps: team.Apps, Environments: c.Environments, owners: c.owners}
 	own.place(dir, r)
 	checkVersion(team.Version, r)
 	checkApps(own, r)
@@ -192,7 +192,7 @@ func (c *Config) join(content []byte, r *report) {
 	c.adopt(own.Apps, r)
 }
 
-// adopt takes over a team's apps; names and images must be new.
+// adopt takes over a team's apps; their names must be new.
 func (c *Config) adopt(apps map[string]App, r *report) {
 	if c.Apps == nil {
 		c.Apps = map[string]App{}
@@ -204,15 +204,6 @@ func (c *Config) adopt(apps map[string]App, r *report) {
 			continue
 		}
 		c.Apps[name] = apps[name]
-	}
-	for _, name := range sortedKeys(apps) {
-		for i, image := range apps[name].Images {
-			for _, owner := range c.AppsOf(image.Repository) {
-				if o := c.Apps[owner]; o.File != r.file {
-					r.wrong(fmt.Sprintf("%s.images[%d]", join("apps", name), i), "%s belongs to the app %s already (%s:%d): an image belongs to one app", image.Repository, owner, o.File, o.Line)
-				}
-			}
-		}
 	}
 	checkGroups(c, r)
 }

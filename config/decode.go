@@ -271,7 +271,7 @@ func (d *decoder) duration(at string, n *yaml.Node, v reflect.Value) {
 }
 
 func (d *decoder) scalar(at string, n *yaml.Node, v reflect.Value, f field) {
-	want, tag := "a number", "!!int"
+	want, tag := "a whole number", "!!int"
 	if v.Kind() == reflect.Bool {
 		want, tag = "true or false", "!!bool"
 	}

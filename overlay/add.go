@@ -70,6 +70,9 @@ func (d *document) describeAdded(p *plan) error {
 			p.writes = append(p.writes, w)
 		}
 	}
+	if d.strings {
+		p.writes = []write{{fieldString, imageString{}.with(p.writes).String()}}
+	}
 	to.Repository = Entry{Name: e.Name, NewName: newName}.Runs().Repository
 	p.change = Change{Dir: e.Dir, File: d.file, Entry: e.Name, To: to, Added: true}
 	return nil
@@ -79,7 +82,14 @@ func (d *document) describeAdded(p *plan) error {
 // that is empty, null or missing.
 func (d *document) site() (site, error) {
 	flowRoot := d.root.Style&yaml.FlowStyle != 0
+	if d.object != "" {
+		if err := d.checkRoot(); err != nil {
+			return site{}, err
+		}
+	}
 	switch {
+	case d.images == nil && d.object != "":
+		return d.siteInObject()
 	case d.images == nil && flowRoot:
 		return d.siteInFlowRoot()
 	case d.images == nil:
@@ -114,6 +124,11 @@ func (d *document) itemEnd(it item, indent int) int {
 	if shut := d.flowEnd(it); shut > 0 {
 		end = d.lineOf(shut)
 	}
+	return d.blockEnd(end, indent)
+}
+
+// blockEnd is the last line below one that stands deeper than an indent.
+func (d *document) blockEnd(end, indent int) int {
 	inComment := false
 	for line := end + 1; line <= len(d.lines); line++ {
 		text := d.raw[d.lines[line-1]:d.lineEnd(line)]
@@ -177,6 +192,10 @@ func (d *document) dashOf(it item) dashStyle {
 func (d *document) blockItem(st dashStyle, writes []write) string {
 	var b strings.Builder
 	b.WriteString(st.eol + st.indent + "-" + st.gap)
+	if d.strings {
+		b.WriteString(d.stringText(st.like, writes))
+		return b.String()
+	}
 	if st.like.node != nil && st.like.node.Style&yaml.FlowStyle != 0 {
 		b.WriteString(d.flowItem(st.like, writes))
 		return b.String()
@@ -193,6 +212,19 @@ func (d *document) blockItem(st dashStyle, writes []write) string {
 		b.WriteString(key + ":" + strings.Repeat(" ", max(1, column-len(st.keys)-len(key)-2)) + d.valueText(st.like, w))
 	}
 	return b.String()
+}
+
+// stringText writes a string as the entry that is followed is written.
+func (d *document) stringText(like item, writes []write) string {
+	var quote byte
+	switch {
+	case like.node == nil:
+	case like.node.Kind == yaml.MappingNode: // of an empty list in a file that is one {…}
+		quote = d.keyQuote(like)
+	default:
+		quote = quoteOf(like.node)
+	}
+	return quoteString(writes[0].value, quote, d.spareQuote())
 }
 
 // keyText and valueText write as the entry that is followed does.

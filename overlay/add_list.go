@@ -105,26 +105,47 @@ func endsInBlock(n *yaml.Node) bool {
 	return n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0
 }
 
-// siblingStyle is the style of the file's last block list; without one that in
-// which kustomize writes.
+// siblingStyle is the style of the last block list beside images; in an object
+// without one there that of the file's last; else that in which kustomize writes.
 func (d *document) siblingStyle() dashStyle {
 	root := strings.Repeat(" ", d.root.Content[0].Column-1)
 	st := dashStyle{indent: root, gap: " ", keys: root + "  "}
-	for i := 1; i < len(d.root.Content); i += 2 {
-		list := d.root.Content[i]
+	found := d.styleBelow(d.root, d.root.Content[0].Column, &st)
+	if !found && d.object != "" {
+		for _, doc := range d.docs {
+			d.styleOfAll(doc, &st)
+		}
+	}
+	return st
+}
+
+// styleBelow takes the style of the last block list of a mapping, for one whose
+// keys stand at a column.
+func (d *document) styleBelow(m *yaml.Node, column int, st *dashStyle) (found bool) {
+	for i := 1; i < len(m.Content); i += 2 {
+		key, list := m.Content[i-1], m.Content[i]
 		if list.Kind != yaml.SequenceNode || list.Style&yaml.FlowStyle != 0 || len(list.Content) == 0 || list.Anchor != "" {
 			continue
 		}
 		dash := d.offset(list)
-		if dash >= len(d.raw) || d.raw[dash] != '-' {
+		if dash >= len(d.raw) || d.raw[dash] != '-' || list.Column < key.Column {
 			continue
 		}
 		rest := d.raw[dash+1:]
 		gap := strings.Repeat(" ", max(1, len(rest)-len(bytes.TrimLeft(rest, " "))))
-		indent := strings.Repeat(" ", list.Column-1)
-		st = dashStyle{indent: indent, gap: gap, keys: indent + " " + gap}
+		indent := strings.Repeat(" ", column-1+list.Column-key.Column)
+		*st, found = dashStyle{indent: indent, gap: gap, keys: indent + " " + gap}, true
 	}
-	return st
+	return found
+}
+
+func (d *document) styleOfAll(n *yaml.Node, st *dashStyle) {
+	if n.Kind == yaml.MappingNode && n.Style&yaml.FlowStyle == 0 {
+		d.styleBelow(n, d.root.Content[0].Column, st)
+	}
+	for _, c := range n.Content {
+		d.styleOfAll(c, st)
+	}
 }
 
 // blankBetween says whether the file keeps its sections apart by blank lines.
@@ -150,7 +171,7 @@ func (d *document) siteInFlow() (site, error) {
 	sep := ", "
 	if before := d.raw[d.lines[last.node.Line-1]:open]; blank(before) {
 		sep = "," + d.eol(last.node.Line) + string(before)
-	} else if d.flowGap(last.first()) == "" {
+	} else if !d.strings && d.flowGap(last.first()) == "" {
 		sep = ","
 	}
 	return site{at: end, head: sep, sep: sep, item: func(w []write) string { return d.flowItem(last, w) }}, nil
@@ -161,6 +182,9 @@ func (it item) first() field { return field{it.node.Content[0], it.node.Content[
 
 // flowEnd is the offset behind an entry's closing brace, or -1.
 func (d *document) flowEnd(it item) int {
+	if d.strings {
+		return d.stringEnd(it)
+	}
 	n := it.node.Content
 	if it.alias != nil || len(n) < 2 || it.node.Style&yaml.FlowStyle == 0 {
 		return -1
@@ -179,6 +203,9 @@ func (d *document) flowEnd(it item) int {
 
 // flowItem writes {…} with the blanks, lines and quotes of another one.
 func (d *document) flowItem(like item, writes []write) string {
+	if d.strings {
+		return d.stringText(like, writes)
+	}
 	open, gap, colon, shut := "{", " ", ": ", "}"
 	if len(like.fields) > 0 {
 		gap, colon = d.flowGap(like.first()), d.flowColon(like.first())

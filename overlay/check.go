@@ -3,6 +3,7 @@ package overlay
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
@@ -21,7 +22,12 @@ func (d *document) check(it item, s Set) error {
 	if err := d.checkShape(it); err != nil {
 		return err
 	}
-	if err := d.checkName(it.line(), s.Entry.Name); err != nil {
+	if it.image != nil {
+		if err := d.checkString(it); err != nil {
+			return err
+		}
+	}
+	if err := d.checkName(it.line(), s.Entry.Name); err != nil || it.image != nil {
 		return err
 	}
 	for _, name := range []string{fieldNewTag, fieldDigest, fieldNewName} {
@@ -31,6 +37,28 @@ func (d *document) check(it item, s Set) error {
 		}
 	}
 	return d.checkForm(it, s.Rename)
+}
+
+// checkString refuses a string that Argo CD would not read as it is written here.
+func (d *document) checkString(it item) error {
+	text := it.node.Value
+	switch {
+	case placeholders.MatchString(text) || it.node.Kind != yaml.ScalarNode && placeholders.MatchString(it.image.name):
+		from := "filled in later by another tool"
+		if d.object != "" && strings.HasPrefix(d.object, kindApplicationSet) {
+			from = "which a generator fills in"
+		}
+		return refuse(d.file, it.line(), fmt.Sprintf("the entry %s has the template placeholder %s, %s", it.image.name, placeholders.FindString(text+it.image.name), from), "write a value there, or promote where the placeholder is filled in")
+	case it.node.Kind != yaml.ScalarNode || isNull(it.node):
+		return refuse(d.file, it.line(), "this item of images is not a string", "write it as [name=]repository:tag")
+	case it.image.newName == "*" || it.image.tag == "*" || it.image.digest == "*":
+		return refuse(d.file, it.line(), fmt.Sprintf("the entry %s keeps a part of what the kustomization says (*)", text), "write that part out")
+	case it.image.String() != text || it.image.name == "" || strings.Contains(it.image.digest, "@"):
+		return refuse(d.file, it.line(), fmt.Sprintf("the entry %q is not written as [name=]repository[:tag][@digest]", text), "write it so")
+	case strings.Contains(it.image.name, "@"):
+		return refuse(d.file, it.line(), fmt.Sprintf("the name %s carries a digest, so that it matches only that one", it.image.name), "write the name without it")
+	}
+	return nil
 }
 
 // checkShape refuses nodes that stand for more, or less, than this entry.
@@ -45,9 +73,15 @@ func (d *document) checkShape(it item) error {
 	case d.images.Kind == yaml.AliasNode:
 		return refuse(d.file, d.images.Line, "images is an alias of a list that stands elsewhere", "write the list out")
 	}
-	nodes := []*yaml.Node{d.root, d.images, it.node}
-	for _, name := range []string{fieldNewName, fieldNewTag, fieldDigest} {
-		nodes = append(nodes, it.fields[name].value)
+	nodes := append(slices.Clone(d.chain), d.root, d.images, it.node)
+	for _, w := range []write{{field: fieldName}, {field: fieldNewName}, {field: fieldNewTag}, {field: fieldDigest}} {
+		f, ok := it.fields[w.field]
+		if d.object != "" && ok && f.key.Value != w.key() {
+			return refuse(d.file, f.key.Line, fmt.Sprintf("the key %s is spelled %s in Kubernetes objects", f.key.Value, w.key()), "spell it so")
+		}
+		if w.field != fieldName {
+			nodes = append(nodes, f.value)
+		}
 	}
 	for _, n := range nodes {
 		if alias := d.aliases[n]; n != nil && alias != nil {

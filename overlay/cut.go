@@ -11,6 +11,9 @@ import (
 // cut turns a plan's writes into byte ranges. Writes of what is there already
 // make none.
 func (d *document) cut(it item, p *plan) error {
+	if it.image != nil {
+		return d.cutString(it, p)
+	}
 	tag := it.fields[fieldNewTag]
 	_, hasDigest := it.fields[fieldDigest]
 	// One line changes where the digest takes the tag's place, also where the
@@ -41,6 +44,16 @@ func (d *document) cut(it item, p *plan) error {
 			}
 		}
 	}
+	return nil
+}
+
+// cutString replaces a string by the new one, in the quotes of the old.
+func (d *document) cutString(it item, p *plan) error {
+	s, why := d.locate(it.node)
+	if why != "" {
+		return refuse(d.file, it.line(), fmt.Sprintf("the entry %s %s", it.image.name, why), "write it on one line")
+	}
+	p.cuts = []cut{{s.start, s.end, quoteString(p.writes[0].value, s.quote, d.spareQuote())}}
 	return nil
 }
 

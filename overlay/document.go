@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"regexp"
 	"strings"
 
@@ -12,14 +13,21 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// document is one kustomization file: its bytes, and the nodes that kyaml found in them.
+// document is one list of images: that of a kustomization file, or of an object
+// in a file. It has the file's bytes, and the nodes that kyaml found in them.
 type document struct {
 	file    string
+	target  string // the directory, or FILE or FILE#NAME
+	object  string // kind and name; "" for a kustomization
+	at      [2]int // the document of the object in the file, and the list in the object
 	raw     []byte
 	lines   []int                     // offset of the first byte of each line
-	root    *yaml.Node                // the top-level mapping
+	docs    []*yaml.Node              // the documents of the file
+	chain   []*yaml.Node              // the mappings above root; none for a kustomization
+	root    *yaml.Node                // the mapping that has the images key
 	key     *yaml.Node                // the images key, nil where it is missing
 	images  *yaml.Node                // its value, nil where it is missing
+	strings bool                      // its items are strings, not mappings
 	items   []item                    // none where images is missing or null
 	aliases map[*yaml.Node]*yaml.Node // an anchored node and the first alias that repeats it
 }
@@ -41,11 +49,15 @@ func parse(file string, raw []byte) (doc *document, err error) {
 			doc, err = nil, fmt.Errorf("%s: %w: the YAML decoder gave up: %v", file, ErrUnsafe, r)
 		}
 	}()
-	root, err := decodeOne(file, raw)
+	docs, err := decodeAll(file, raw)
 	if err != nil {
 		return nil, err
 	}
-	d := &document{file: file, raw: raw, lines: lineStarts(raw), root: root, aliases: map[*yaml.Node]*yaml.Node{}}
+	root, err := onlyOne(file, docs)
+	if err != nil {
+		return nil, err
+	}
+	d := &document{file: file, target: path.Dir(file), raw: raw, lines: lineStarts(raw), docs: docs[:1], root: root, aliases: map[*yaml.Node]*yaml.Node{}}
 	d.collectAliases(root)
 	if err := d.checkKind(); err != nil {
 		return nil, err
@@ -56,30 +68,36 @@ func parse(file string, raw []byte) (doc *document, err error) {
 	return d, d.readItems()
 }
 
-// decodeOne gives the mapping of the only document. kustomize reads the first
-// and forgets the others without a word.
-func decodeOne(file string, raw []byte) (*yaml.Node, error) {
+// decodeAll gives the documents of a file. Their nodes have the lines of the
+// whole file.
+func decodeAll(file string, raw []byte) ([]*yaml.Node, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(raw))
-	var first, next yaml.Node
-	switch err := decoder.Decode(&first); {
-	case errors.Is(err, io.EOF):
-		return nil, fmt.Errorf("%s: %w: it is empty, which kustomize refuses; write at least resources: into it", file, ErrUnsafe)
-	case err != nil:
-		return nil, notYAML(file, raw, err)
-	}
+	var docs []*yaml.Node
 	for {
+		var next yaml.Node
 		err := decoder.Decode(&next)
 		if errors.Is(err, io.EOF) {
-			break
+			return docs, nil
 		}
 		if err != nil {
 			return nil, notYAML(file, raw, err)
 		}
+		docs = append(docs, &next)
+	}
+}
+
+// onlyOne gives the mapping of the only document. kustomize reads the first and
+// forgets the others without a word.
+func onlyOne(file string, docs []*yaml.Node) (*yaml.Node, error) {
+	if len(docs) == 0 {
+		return nil, fmt.Errorf("%s: %w: it is empty, which kustomize refuses; write at least resources: into it", file, ErrUnsafe)
+	}
+	for _, next := range docs[1:] {
 		if len(next.Content) > 0 && !isNull(next.Content[0]) {
 			return nil, refuse(file, next.Content[0].Line, "a second YAML document starts here, which kustomize does not read", "keep one document in the file")
 		}
-		next = yaml.Node{}
 	}
+	first := docs[0]
 	if len(first.Content) == 0 || first.Content[0].Kind != yaml.MappingNode {
 		return nil, refuse(file, max(first.Line, 1), "it is not a mapping of keys such as resources: and images:", "make it a kustomization")
 	}
@@ -114,7 +132,7 @@ func (d *document) collectAliases(n *yaml.Node) {
 func (d *document) checkKind() error {
 	version, kind := d.top("apiVersion"), d.top("kind")
 	if strings.HasPrefix(version, "kustomize.toolkit.fluxcd.io/") {
-		return fmt.Errorf("%s: %w: it is Flux's Kustomization, which points at an overlay; give the directory in its spec.path", d.file, ErrNoKustomization)
+		return fmt.Errorf("%s: %w: it is Flux's Kustomization, which points at an overlay; give the directory in its spec.path, or the file itself for its spec.images", d.file, ErrNoKustomization)
 	}
 	if kind != "" && kind != types.KustomizationKind && kind != types.ComponentKind {
 		return fmt.Errorf("%s: %w: its kind is %s, not Kustomization or Component", d.file, ErrNoKustomization, kind)
@@ -166,6 +184,10 @@ func (d *document) readItems() error {
 	}
 	for _, n := range list.Content {
 		it := readItem(n)
+		if d.strings {
+			d.items = append(d.items, d.stringItem(it))
+			continue
+		}
 		if it.node.Kind != yaml.MappingNode {
 			return refuse(d.file, n.Line, "this item of images is not a mapping", "write it as name: and newTag:")
 		}

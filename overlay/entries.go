@@ -14,34 +14,33 @@ import (
 // maxKustomization is the size in bytes above which a kustomization file is not read as one.
 const maxKustomization = 10 << 20
 
-// Entries lists the images entries of the overlay directory dir, in the order
-// of the file. dir is relative to the root of fsys; "." is the root.
+// Entries lists the images entries of a target, in the order of the file. A
+// target is relative to the root of fsys; "." is the root. It is one of
 //
-// The directory must hold exactly one of the file names that kustomize knows
-// (else ErrNoKustomization), as a regular file and not a link: kustomize build
-// does not see a linked one (kustomize#693). A file without images gives no
-// entries and no error. What cannot be read as one kustomization is ErrUnsafe.
+//   - the directory of a kustomization or Component. It must hold exactly one of
+//     the file names that kustomize knows (else ErrNoKustomization), as a regular
+//     file and not a link: kustomize build does not see a linked one (kustomize#693);
+//   - a file (.yaml, .yml or .json) with a Flux Kustomization, whose spec.images
+//     are listed, or an Argo CD Application or ApplicationSet: kustomize.images of
+//     its source or sources. In a file with several such objects FILE#NAME names
+//     the one of that metadata.name; FILE alone is the only one that has images.
 //
-// It costs one ReadDir and, at the same time, one ReadFile of the usual name.
-func Entries(fsys fs.FS, dir string) ([]Entry, error) {
-	doc, err := load(fsys, dir)
+// A target without images gives no entries and no error. What cannot be read as
+// one kustomization, or as YAML objects, is ErrUnsafe; an object that no images
+// can be set in (a Helm chart, a plugin) is ErrNoKustomization.
+//
+// It costs one round: one ReadDir and one ReadFile of the usual name, or one
+// Lstat and one ReadFile of the file, at the same time.
+func Entries(fsys fs.FS, target string) ([]Entry, error) {
+	lists, err := load(fsys, target)
 	if err != nil {
-		return nil, fmt.Errorf("list images of %s: %w", dir, err)
+		return nil, fmt.Errorf("list images of %s: %w", target, err)
 	}
-	return doc.entries(), nil
-}
-
-// load finds, reads and parses the one kustomization file of dir.
-func load(fsys fs.FS, dir string) (*document, error) {
-	dir, err := cleanDir(dir)
-	if err != nil {
-		return nil, err
+	var entries []Entry
+	for _, d := range lists {
+		entries = append(entries, d.entries()...)
 	}
-	file, raw, err := readKustomization(fsys, dir)
-	if err != nil {
-		return nil, err
-	}
-	return parse(file, raw)
+	return entries, nil
 }
 
 // cleanDir gives dir as io/fs wants it, or says why it is no directory of the repository.

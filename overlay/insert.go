@@ -137,6 +137,9 @@ func quoteOf(n *yaml.Node) byte {
 // entries, else the double one.
 func (d *document) spareQuote() byte {
 	for _, it := range d.items {
+		if it.image != nil && quoteOf(it.node) != 0 {
+			return quoteOf(it.node)
+		}
 		for _, name := range []string{fieldNewTag, fieldDigest, fieldNewName, fieldName} {
 			if f, ok := it.fields[name]; ok && quoteOf(f.value) != 0 {
 				return quoteOf(f.value)

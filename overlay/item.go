@@ -1,7 +1,6 @@
 package overlay
 
 import (
-	"path"
 	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
@@ -14,6 +13,7 @@ type item struct {
 	merge  *yaml.Node       // the merge key, where there is one
 	twice  *yaml.Node       // a key that stands there already
 	fields map[string]field // by lower-case key: kustomize reads keys in any case
+	image  *imageString     // of a list of strings
 }
 
 // field is one key and its value.
@@ -26,6 +26,7 @@ const (
 	fieldNewTag    = "newtag"
 	fieldDigest    = "digest"
 	fieldTagSuffix = "tagsuffix"
+	fieldString    = "string" // no key: the whole of an item that is a string
 )
 
 func readItem(n *yaml.Node) item {
@@ -36,6 +37,17 @@ func readItem(n *yaml.Node) item {
 	if it.node.Kind == yaml.MappingNode {
 		it.read(it.node, map[*yaml.Node]bool{})
 	}
+	return it
+}
+
+// stringItem reads an item of a list of strings. What is no string ({{image}} is
+// a map) is named by its source text.
+func (d *document) stringItem(it item) item {
+	image := imageString{name: strings.TrimSpace(string(d.raw[d.offset(it.node):d.lineEnd(it.node.Line)]))}
+	if it.node.Kind == yaml.ScalarNode {
+		image = parseImageString(it.node.Value)
+	}
+	it.image = &image
 	return it
 }
 
@@ -97,7 +109,7 @@ func (d *document) entries() []Entry {
 }
 
 func (d *document) entry(it item) Entry {
-	e := Entry{Dir: path.Dir(d.file), File: d.file, Line: it.line()}
+	e := Entry{Dir: d.target, File: d.file, Line: it.line()}
 	e.Name, e.NewName = d.text(it, fieldName), d.text(it, fieldNewName)
 	e.Tag, e.Digest = d.text(it, fieldNewTag), d.text(it, fieldDigest)
 	if tag, digest, ok := strings.Cut(e.Tag, "@"); ok && !placeholders.MatchString(e.Tag) {
@@ -120,6 +132,9 @@ func (it item) line() int {
 // text is a field's value as written; "" where it is missing or null. What is
 // not a scalar ({{X}} is a map) is given as its source text.
 func (d *document) text(it item, name string) string {
+	if it.image != nil {
+		return it.image.field(name)
+	}
 	f, ok := it.fields[name]
 	if !ok {
 		return ""

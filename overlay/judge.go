@@ -8,57 +8,99 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// judge reads the result anew and refuses it unless it is the old document with
-// only the wanted fields of the wanted entries changed: by its bytes, by kyaml
-// (YAML 1.2) and by kustomize's own types (YAML 1.1). It shares no code with
-// what made the change.
-func judge(before *document, raw []byte, plans []plan) (*document, []string, error) {
+// judge reads the result anew and refuses it unless it is the old file with only
+// the wanted fields of the wanted entries changed: by its bytes, by kyaml
+// (YAML 1.2) and by kustomize's own types, or for an object as Kubernetes reads
+// it (YAML 1.1). It shares no code with what made the change. It gives the lists
+// as they are after the edit.
+func judge(lists []*listEdit, raw []byte) ([]*document, []string, error) {
+	first := lists[0].before
 	fail := func(err error) error {
-		return fmt.Errorf("%s: %w: %w; edit the entry by hand", before.file, ErrUnsafe, err)
+		return fmt.Errorf("%s: %w: %w; edit the entry by hand", first.file, ErrUnsafe, err)
 	}
-	after, err := parse(before.file, raw)
+	afters, err := reread(lists, raw)
 	if err != nil {
 		return nil, nil, fail(errors.New("the way in which it is written is unknown here, and the edit would break it"))
 	}
-	if err := fewLines(before, after, plans); err != nil {
+	if err := fewLines(lists, raw); err != nil {
 		return nil, nil, fail(err)
 	}
-	if err := sameNodes(before, after, plans); err != nil {
+	if err := sameNodes(lists, afters); err != nil {
 		return nil, nil, fail(err)
 	}
-	warnings, err := sameTypes(before, after, plans)
+	var warnings []string
+	if first.object == "" {
+		warnings, err = sameTypes(first, afters[0], lists[0].plans)
+	} else {
+		warnings, err = sameObjects(lists, afters)
+	}
 	if err != nil {
 		return nil, nil, fail(err)
 	}
-	return after, append(warnings, namesTwice(after)...), nil
+	for _, after := range afters {
+		warnings = append(warnings, namesTwice(after)...)
+	}
+	return afters, warnings, nil
+}
+
+// reread reads the lists of one file in other bytes of it, all at once: they
+// share its nodes.
+func reread(lists []*listEdit, raw []byte) ([]*document, error) {
+	first := lists[0].before
+	if first.object == "" {
+		d, err := parse(first.file, raw)
+		return []*document{d}, err
+	}
+	objects, err := objectsIn(first.file, "", raw)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*document, len(lists))
+	for i, l := range lists {
+		for _, o := range objects {
+			for _, list := range o.lists {
+				if list.at == l.before.at && list.object == l.before.object {
+					list.target = l.before.target
+					out[i] = list
+				}
+			}
+		}
+		if out[i] == nil {
+			return nil, fmt.Errorf("%s: the images of %s are no longer where they were", first.file, l.before.object)
+		}
+	}
+	return out, nil
 }
 
 // fewLines holds the bounds: cuts lie in their entry's lines, and an entry
 // changes at most two lines, three with a new name. One that is added has its
 // own, and those of the list where that was missing.
-func fewLines(before, after *document, plans []plan) error {
+func fewLines(lists []*listEdit, raw []byte) error {
 	bound := 0
-	for _, p := range plans {
-		if len(p.cuts) == 0 {
-			continue
-		}
-		switch {
-		case p.added:
-			bound += 9
-			continue
-		case p.set.Rename:
-			bound += 3
-		default:
-			bound += 2
-		}
-		from, to := before.reach(before.items[p.index])
-		for _, c := range p.cuts {
-			if c.start < from || c.end > to {
-				return errors.New("the edit reaches beyond the entry's lines")
+	for _, l := range lists {
+		for _, p := range l.plans {
+			if len(p.cuts) == 0 {
+				continue
+			}
+			switch {
+			case p.added:
+				bound += 9
+				continue
+			case p.set.Rename:
+				bound += 3
+			default:
+				bound += 2
+			}
+			from, to := l.before.reach(l.before.items[p.index])
+			for _, c := range p.cuts {
+				if c.start < from || c.end > to {
+					return errors.New("the edit reaches beyond the entry's lines")
+				}
 			}
 		}
 	}
-	if n := max(extraLines(after.raw, before.raw), extraLines(before.raw, after.raw)); n > bound {
+	before := lists[0].before.raw
+	if n := max(extraLines(raw, before), extraLines(before, raw)); n > bound {
 		return fmt.Errorf("the edit changes %d lines, more than %d", n, bound)
 	}
 	return nil
@@ -94,10 +136,39 @@ func extraLines(a, b []byte) int {
 	return extra
 }
 
-// sameNodes compares by kyaml: every key, value, order and anchor outside the
-// written fields.
-func sameNodes(before, after *document, plans []plan) error {
-	was, is := others(before), others(after)
+// sameNodes compares by kyaml: every key, value, order and anchor of the file
+// outside the written fields.
+func sameNodes(lists []*listEdit, afters []*document) error {
+	was, is := map[*yaml.Node]*yaml.Node{}, map[*yaml.Node]*yaml.Node{}
+	for i, l := range lists {
+		was[l.before.root], is[afters[i].root] = l.before.key, afters[i].key
+	}
+	docs, now := lists[0].before.docs, afters[0].docs
+	if len(docs) != len(now) {
+		return errors.New("the edit would add or lose a document")
+	}
+	for i := range docs {
+		if err := sameTop(lacking(docs[i], was), lacking(now[i], is)); err != nil {
+			return err
+		}
+	}
+	for i, l := range lists {
+		if err := sameItems(l, afters[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sameTop compares two documents, key by key at the top.
+func sameTop(a, b *yaml.Node) error {
+	if len(a.Content) == 0 || len(b.Content) == 0 || a.Content[0].Kind != yaml.MappingNode {
+		if !same(a, b) {
+			return errors.New("the edit would change another document")
+		}
+		return nil
+	}
+	was, is := a.Content[0].Content, b.Content[0].Content
 	if len(was) != len(is) {
 		return errors.New("the edit would add or lose a top-level key")
 	}
@@ -106,9 +177,15 @@ func sameNodes(before, after *document, plans []plan) error {
 			return fmt.Errorf("the edit would change %s", was[i-i%2].Value)
 		}
 	}
+	return nil
+}
+
+// sameItems demands the old entries in the old order, but for what is written.
+func sameItems(l *listEdit, after *document) error {
+	before := l.before
 	added := 0
 	touched := map[int]plan{}
-	for _, p := range plans {
+	for _, p := range l.plans {
 		if p.added {
 			added++
 		}
@@ -129,15 +206,22 @@ func sameNodes(before, after *document, plans []plan) error {
 	return nil
 }
 
-// others is the top level without images, keys and values in turn.
-func others(d *document) []*yaml.Node {
-	var list []*yaml.Node
-	for i := 0; i+1 < len(d.root.Content); i += 2 {
-		if d.root.Content[i] != d.key {
-			list = append(list, d.root.Content[i], d.root.Content[i+1])
-		}
+// lacking is a copy of what lies below a node, where the mappings of keys lack
+// the pair of that key.
+func lacking(n *yaml.Node, keys map[*yaml.Node]*yaml.Node) *yaml.Node {
+	if len(n.Content) == 0 {
+		return n
 	}
-	return list
+	c := *n
+	c.Content = nil
+	for i := 0; i < len(n.Content); i++ {
+		if key := keys[n]; key != nil && n.Content[i] == key {
+			i++
+			continue
+		}
+		c.Content = append(c.Content, lacking(n.Content[i], keys))
+	}
+	return &c
 }
 
 // sameItem demands the old fields in the old order, but for the written ones.
@@ -149,6 +233,12 @@ func sameItem(old, now item, writes []write) error {
 	if len(writes) == 0 {
 		if !same(old.node, now.node) {
 			return errors.New("the edit would change another entry")
+		}
+		return nil
+	}
+	if value, ok := want[fieldString]; ok {
+		if now.alias != nil || now.node.Kind != yaml.ScalarNode || now.node.Value != value || now.node.Tag != "!!str" {
+			return fmt.Errorf("the edit would not write the entry as the text %q", value)
 		}
 		return nil
 	}

@@ -33,7 +33,8 @@ func TestJudge(t *testing.T) {
 			}
 			start := strings.Index(before, "v1")
 			p := plan{set: setApp(nil), index: 0, writes: good, cuts: []cut{{start, start + 2, "v2"}}}
-			_, _, err = judge(doc, []byte(expand(c.after)), []plan{p})
+			l := []*listEdit{{before: doc, plans: []plan{p}}}
+			_, _, err = judge(l, []byte(expand(c.after)))
 			if (err == nil) != (c.says == "") || err != nil && !errors.Is(err, ErrUnsafe) {
 				t.Fatalf("judge: %v; want ErrUnsafe for all but the wanted", err)
 			}
@@ -43,7 +44,7 @@ func TestJudge(t *testing.T) {
 			}
 			// Each means by itself: the first to refuse hides the others.
 			_, byTypes := sameTypes(doc, after, []plan{p})
-			all := errors.Join(fewLines(doc, after, []plan{p}), sameNodes(doc, after, []plan{p}), byTypes)
+			all := errors.Join(fewLines(l, after.raw), sameNodes(l, []*document{after}), byTypes)
 			if !strings.Contains(all.Error(), c.says) {
 				t.Errorf("judge: %v; want it to say %q", all, c.says)
 			}
@@ -59,7 +60,7 @@ func TestJudgeHoldsCutsToTheirEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, at := range []int{0, len(raw)} {
-		err := fewLines(doc, doc, []plan{{index: 0, cuts: []cut{{at, at, ""}}}})
+		err := fewLines([]*listEdit{{before: doc, plans: []plan{{index: 0, cuts: []cut{{at, at, ""}}}}}}, doc.raw)
 		if err == nil {
 			t.Errorf("a cut at %d passes", at)
 		}
@@ -77,7 +78,7 @@ func TestJudgeByKustomize(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := []plan{{index: 0, writes: []write{{fieldNewTag, "on"}}}}
-	if err := sameNodes(before, after, p); err != nil {
+	if err := sameNodes([]*listEdit{{before: before, plans: p}}, []*document{after}); err != nil {
 		t.Errorf("kyaml reads on as text, but: %v", err)
 	}
 	if _, err := sameTypes(before, after, p); err == nil || !strings.Contains(err.Error(), "no longer read") {

@@ -83,7 +83,7 @@ func (d *document) find(s Set) (int, error) {
 		at = i
 	}
 	if at < 0 && e.Line > 0 {
-		return 0, fmt.Errorf("%s: %w named %s; it stood on line %d when it was listed", d.file, ErrNoEntry, e.Name, e.Line)
+		return 0, d.gone(e)
 	}
 	if at >= 0 && e.Line == 0 && !s.Rename {
 		if there := d.entry(d.items[at]); there.Runs().Repository != e.Runs().Repository {
@@ -91,6 +91,10 @@ func (d *document) find(s Set) (int, error) {
 		}
 	}
 	return at, nil
+}
+
+func (d *document) gone(e Entry) error {
+	return fmt.Errorf("%s: %w named %s; it stood on line %d when it was listed", d.file, ErrNoEntry, e.Name, e.Line)
 }
 
 // planEntry is the plan for an entry that is there.
@@ -125,6 +129,9 @@ func (d *document) planEntry(at int, s Set) (plan, error) {
 
 // wanted lists the fields to write, in the order in which they are to stand.
 func (d *document) wanted(it item, to image.Reference, rename bool) []write {
+	if it.image != nil {
+		return wantedString(it, to, rename)
+	}
 	var w []write
 	if rename && (d.text(it, fieldNewName) != "" || to.Repository != d.text(it, fieldName)) {
 		w = append(w, write{fieldNewName, to.Repository})
@@ -139,6 +146,16 @@ func (d *document) wanted(it item, to image.Reference, rename bool) []write {
 		w = append(w, write{fieldNewTag, ""})
 	}
 	return append(w, write{fieldDigest, to.Digest})
+}
+
+// wantedString is the whole new string.
+func wantedString(it item, to image.Reference, rename bool) []write {
+	s := *it.image
+	s.tag, s.digest = to.Tag, to.Digest
+	if rename && (s.newName != "" || to.Repository != s.name) {
+		s.newName = to.Repository
+	}
+	return []write{{fieldString, s.String()}}
 }
 
 // unreadable says whether the tag or digest is a number or a boolean to
@@ -198,6 +215,9 @@ func (d *document) elsewhere(tag string) []string {
 	word := regexp.MustCompile(`(^|[^\w.-])` + regexp.QuoteMeta(tag) + `($|[^\w.-])`)
 	entries := map[int]bool{}
 	for _, it := range d.items {
+		if it.image != nil {
+			entries[it.line()] = true
+		}
 		for _, f := range it.fields {
 			entries[f.value.Line] = true
 		}

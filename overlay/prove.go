@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/kustomize/api/resmap"
 )
 
@@ -18,15 +20,26 @@ import (
 // in any. Nothing is fetched and no process is started: a tree that would need
 // it is not built.
 //
-// dirs are the edited overlays and, for an edited Component, the overlays that
-// use it; none means the directories of e.Changes. The reads of fsys take the
-// levels of bases + 1 parallel rounds, all directories at the same time.
+// dirs are the edited targets and the overlays to prove with; none means the
+// targets of e.Changes. An edited Component is proven by the overlays among dirs
+// that use it. Of an edited object in a file, what is built is the directory that
+// it points to, with its images (and what else it says that may reach them) set
+// in the directory's kustomization, as Flux and Argo CD do; where it points to
+// another repository, the other directories of dirs are built so in its stead.
+//
+// repository lists the URLs of this repository, by which an Argo CD repoURL or a
+// Flux GitRepository is known to be it: the path of the URL counts, not the host,
+// which has aliases. Without one a directory that is here is taken for the one
+// meant: what it proves is told in a warning, and what it does not is a skip.
+//
+// The reads of fsys take the levels of bases + 1 parallel rounds, all directories
+// at the same time.
 //
 // The Proof is Proven, Skipped (with the reason) or Off. Under ProveRequired a
 // tree that cannot be built here, or was broken before, is ErrUnproven. In every
 // mode but ProveOff: ErrNoEffect; ErrUnwanted, also where the edit breaks a build
 // that worked; ErrNoKustomization; and whatever fsys or ctx failed with.
-func Prove(ctx context.Context, fsys fs.FS, dirs []string, e Edited, mode Mode) (Proof, error) {
+func Prove(ctx context.Context, fsys fs.FS, dirs []string, e Edited, mode Mode, repository ...string) (Proof, error) {
 	if mode == ProveOff {
 		return Proof{Status: Off}, nil
 	}
@@ -37,12 +50,14 @@ func Prove(ctx context.Context, fsys fs.FS, dirs []string, e Edited, mode Mode) 
 	if err != nil {
 		return Proof{}, fmt.Errorf("prove: %w", err)
 	}
-	builds, err := followBoth(ctx, fsys, dirs, e.Files)
+	builds, err := followBoth(ctx, fsys, dirs, e, repository)
 	if err != nil {
 		return Proof{}, fmt.Errorf("prove: %w", err)
 	}
 	for _, b := range builds {
-		if err := b.judge(ctx, e.Changes); err != nil {
+		if err := b.judge(ctx, e.Changes); b.assumed != "" && (errors.Is(err, ErrUnwanted) || errors.Is(err, ErrNoKustomization)) {
+			b.skipped = fmt.Sprintf("%s, and building %s says: %v", b.assumed, b.new.dir, err)
+		} else if err != nil {
 			return Proof{}, fmt.Errorf("prove %s: %w", b.dir, err)
 		}
 	}
@@ -77,9 +92,13 @@ func proveDirs(dirs []string, e Edited) ([]string, error) {
 
 // proveBuild is one directory before and after the edit, and what that shows.
 type proveBuild struct {
-	dir           string
+	dir           string // or the target that it is built for
 	old, new      *buildTree
 	before, after resmap.ResMap
+
+	target  string // FILE or FILE#NAME of the object that it is built for; "" for a directory
+	of      []int  // the changes of the object's list of images
+	assumed string // what is taken for granted, where it may not be what the object points to
 
 	skipped   string // why it is not proven
 	component bool   // it cannot be built alone
@@ -90,15 +109,35 @@ type proveBuild struct {
 
 // followBoth follows every directory with the files as they were, and as they are
 // after the edit, which reads again only what is new.
-func followBoth(ctx context.Context, fsys fs.FS, dirs []string, files []File) ([]*proveBuild, error) {
+func followBoth(ctx context.Context, fsys fs.FS, dirs []string, e Edited, repository []string) ([]*proveBuild, error) {
 	before, after := map[string][]byte{}, map[string][]byte{}
-	for _, f := range files {
+	for _, f := range e.Files {
 		if f.Before != nil {
 			before[f.Path] = f.Before
 		}
 		after[f.Path] = f.After
 	}
 	s := newSource(fsys).with(before)
+	dirs, objects, err := objectBuilds(dirs, e, repository)
+	if err != nil {
+		return nil, err
+	}
+	var builds []*proveBuild
+	var others errgroup.Group
+	for _, o := range objects {
+		builds = append(builds, o.proveBuild)
+		if o.skipped == "" {
+			others.Go(func() error { return o.follow(ctx, s, after) })
+		}
+	}
+	plain, err := followDirs(ctx, s, dirs, after)
+	if err := errors.Join(err, others.Wait()); err != nil {
+		return nil, err
+	}
+	return append(plain, builds...), nil
+}
+
+func followDirs(ctx context.Context, s *source, dirs []string, after map[string][]byte) ([]*proveBuild, error) {
 	olds, err := follow(ctx, s, dirs)
 	if err != nil {
 		return nil, err
@@ -116,6 +155,9 @@ func followBoth(ctx context.Context, fsys fs.FS, dirs []string, files []File) ([
 
 // judge builds both sides and compares them. It fails where no mode may go on.
 func (b *proveBuild) judge(ctx context.Context, changes []Change) error {
+	if b.skipped != "" {
+		return nil
+	}
 	if errors.Is(b.new.err, errComponent) {
 		b.component, b.skipped = true, errComponent.Error()
 		return nil
@@ -184,7 +226,7 @@ func (b *proveBuild) repaired(changes []Change) string {
 }
 
 // conclude makes one proof of all builds: a change must be seen in its own
-// directory's build, or else in any; a Component's only elsewhere.
+// target's builds, or else in any; a Component's only elsewhere.
 func conclude(builds []*proveBuild, changes []Change) (Proof, error) {
 	p := Proof{Status: Proven}
 	var reasons []string
@@ -194,29 +236,67 @@ func conclude(builds []*proveBuild, changes []Change) (Proof, error) {
 		if b.skipped != "" && !b.component {
 			reasons = append(reasons, b.dir+": "+b.skipped)
 		}
+		if b.assumed != "" && len(b.changed) > 0 {
+			p.Warnings = append(p.Warnings, fmt.Sprintf("%s: proven by building %s: %s", b.dir, b.new.dir, b.assumed))
+		}
 	}
 	for i, c := range changes {
-		own := slices.IndexFunc(builds, func(b *proveBuild) bool { return b.dir == path.Clean(c.Dir) })
-		if own >= 0 && builds[own].skipped == "" {
-			if !builds[own].seen[i] {
-				return Proof{}, builds[own].noEffect(c)
-			}
-			continue
+		why, err := concludeOne(builds, i, c, len(reasons) > 0)
+		if err != nil {
+			return Proof{}, err
 		}
-		if slices.ContainsFunc(builds, func(b *proveBuild) bool { return b.seen[i] }) {
-			continue
-		}
-		built := slices.IndexFunc(builds, func(b *proveBuild) bool { return b.skipped == "" })
-		switch {
-		case len(reasons) > 0:
-		case built >= 0:
-			return Proof{}, builds[built].noEffect(c)
-		default:
-			reasons = append(reasons, c.Dir+": "+errComponent.Error())
+		if why != "" {
+			reasons = append(reasons, why)
 		}
 	}
 	if len(reasons) > 0 {
 		p.Status, p.Reason = Skipped, strings.Join(reasons, "; ")
 	}
 	return p, nil
+}
+
+// concludeOne says why a change is not proven, where no build shows it; with an
+// error where one should.
+func concludeOne(builds []*proveBuild, i int, c Change, skipped bool) (string, error) {
+	var own, plain *proveBuild
+	shown, shownInOwn := false, false
+	for _, b := range builds {
+		shown = shown || b.seen[i]
+		switch {
+		case b.skipped != "":
+		case b.isOf(i, c):
+			own, shownInOwn = b, shownInOwn || b.seen[i]
+		case b.target == "":
+			plain = cmp.Or(plain, b)
+		}
+	}
+	switch {
+	case own != nil && shownInOwn, own == nil && shown:
+		return "", nil
+	case own != nil && own.assumed != "":
+		return fmt.Sprintf("%s: %s, and the edit changes nothing in %s", c.Dir, own.assumed, own.new.dir), nil
+	case own != nil:
+		return "", own.noEffect(c)
+	case skipped:
+		return "", nil
+	case plain != nil:
+		return "", plain.noEffect(c)
+	}
+	return c.Dir + ": " + errComponent.Error(), nil
+}
+
+// isOf says whether a build is the change's own.
+func (b *proveBuild) isOf(i int, c Change) bool {
+	if b.target != "" {
+		return slices.Contains(b.of, i)
+	}
+	return b.dir == path.Clean(c.Dir)
+}
+
+// layer is the directory in a build whose kustomization has a change's entry.
+func (b *proveBuild) layer(c Change) string {
+	if b.target != "" && b.target == path.Clean(c.Dir) {
+		return b.new.dir
+	}
+	return path.Clean(c.Dir)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -23,8 +22,11 @@ func (b *proveBuild) attribute(ctx context.Context, changes []Change, unclear ma
 		if !unclear[i] || b.seen[i] {
 			continue
 		}
+		if b.target != "" && !b.isOf(i, changes[i]) && b.layer(changes[i]) == b.new.dir {
+			continue // an edit of the directory itself, in which the object's images now stand
+		}
 		marks[i] = fmt.Sprintf("sha256:%064x", i)
-		if !marked.mark(changes[i], marks[i]) {
+		if !marked.mark(b.layer(changes[i]), changes[i].Entry, marks[i]) {
 			b.seen[i] = true // of a directory that is not built here: what is seen counts for it
 		}
 	}
@@ -45,8 +47,8 @@ func (b *proveBuild) attribute(ctx context.Context, changes []Change, unclear ma
 
 // mark gives an entry another digest, in a copy of its kustomization that is
 // written as JSON from what kustomize has decoded.
-func (t *buildTree) mark(c Change, digest string) bool {
-	k := t.dirs[path.Clean(c.Dir)]
+func (t *buildTree) mark(dir, entry, digest string) bool {
+	k := t.dirs[dir]
 	if k == nil {
 		return false
 	}
@@ -57,7 +59,7 @@ func (t *buildTree) mark(c Change, digest string) bool {
 	content.FixKustomization()
 	found := false
 	for i := range content.Images {
-		if content.Images[i].Name == c.Entry {
+		if content.Images[i].Name == entry {
 			content.Images[i].Digest = digest
 			content.Images[i].NewTag, _, _ = strings.Cut(content.Images[i].NewTag, "@")
 			found = true

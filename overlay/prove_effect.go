@@ -125,7 +125,7 @@ func (b *proveBuild) renamedBefore(c Change) []string {
 	var out []string
 	for _, dir := range sortedKeys(b.new.dirs) {
 		k := b.new.dirs[dir]
-		if k.file == c.File {
+		if dir == b.layer(c) {
 			continue
 		}
 		for _, i := range k.content.Images {

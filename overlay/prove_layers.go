@@ -65,7 +65,7 @@ func (b *proveBuild) alsoMatched(changes []Change) []string {
 	var out []string
 	for _, c := range changes {
 		pattern := namePattern(c.Entry)
-		if b.new.dirs[path.Clean(c.Dir)] == nil || pattern == nil {
+		if b.new.dirs[b.layer(c)] == nil || pattern == nil {
 			continue
 		}
 		others := map[string]bool{}

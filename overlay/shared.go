@@ -36,8 +36,11 @@ func sharedDirs() []string { return []string{"base", "bases", "components", "com
 // kustomizations in each, named kustomization.yaml; what lies deeper, further
 // off, or beyond that number is not found. A kustomization that cannot be decoded
 // gives nothing, as Prove says what is wrong with it; a directory without one is
-// ErrNoKustomization.
+// ErrNoKustomization. A target that is a file is nobody's base: none.
 func Shared(fsys fs.FS, dir string) ([]string, error) {
+	if _, _, ok := FileOf(dir); ok {
+		return nil, nil
+	}
 	dir, err := cleanDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("look for what shares it: %w", err)

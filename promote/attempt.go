@@ -81,7 +81,7 @@ func (r *run) settled(ctx context.Context, s *state, h *head, sets []overlay.Set
 		return nil
 	}
 	closed := *pr
-	closed.Body = record.ReplaceMarker(pr.Body, record.Marker{App: r.id.App, Environment: r.id.Environment, Content: record.Content(h.trailers.Edits), Superseded: true})
+	closed.Body = record.ReplaceMarker(pr.Body, record.Marker{App: r.id.App, Environment: r.id.Environment, Ring: r.id.Ring, Content: record.Content(h.trailers.Edits), Superseded: true})
 	if err := r.repo.Close(ctx, closed, "Superseded: "+why); err != nil {
 		return err
 	}

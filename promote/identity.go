@@ -14,6 +14,7 @@ import (
 // identity is what makes a promotion the same one the next time.
 type identity struct {
 	App, Environment string
+	Ring             string
 	Paths            []string // target directories; several where a ring has many clusters
 	Branch           string
 }
@@ -97,4 +98,12 @@ func checkImages(q Request) error {
 		return fmt.Errorf("--entry %s names one entry, but %d images are given", q.Entry, len(q.Images))
 	}
 	return nil
+}
+
+// place is environment, or environment.ring.
+func (id identity) place() string {
+	if id.Ring == "" {
+		return id.Environment
+	}
+	return id.Environment + "." + id.Ring
 }

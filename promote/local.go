@@ -14,6 +14,9 @@ import (
 // and prove. It writes nothing; what would be written is in the second answer.
 func (p *Promoter) Edit(ctx context.Context, fsys fs.FS, q Request) (Result, overlay.Edited, error) {
 	q.Repository = "." // a working tree needs no name
+	if q.Prove == "" {
+		q.Prove = overlay.ProveAuto
+	}
 	id, err := identify(q)
 	if err != nil {
 		return Result{Outcome: Failed}, overlay.Edited{}, err

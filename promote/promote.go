@@ -48,7 +48,7 @@ type Request struct {
 	Add         bool   // a missing entry is added
 	Rename      bool   // newName is written where the entry runs another repository
 	Pin         overlay.Pin
-	Prove       overlay.Mode
+	Prove       overlay.Mode // "" is auto
 
 	Images     []image.Reference
 	Platforms  []string
@@ -63,6 +63,9 @@ type Request struct {
 	Draft, AutoMerge                            bool
 
 	Job Job
+
+	names  map[string]string // of entries, by image repository as image.Canonical spells it
+	source *source           // what the images were read from, if they were
 }
 
 // Job is the CI job that asks, for the reviewer to read. Nothing is decided on it.
@@ -91,6 +94,7 @@ const (
 // Result is one app to one environment.
 type Result struct {
 	App, Environment string
+	Ring             string
 	Outcome          Outcome
 	Reason           string // one sentence, where the outcome needs one
 	Changes          []overlay.Change
@@ -138,13 +142,22 @@ func (p *Promoter) Run(ctx context.Context, q Request) (Result, error) {
 	if err != nil {
 		return Result{Outcome: Failed}, err
 	}
-	r := Result{App: id.App, Environment: id.Environment, HeadBranch: id.Branch, Outcome: Failed}
 	repo, err := p.Open(ctx, q.Repository)
 	if err != nil {
-		return r, err
+		return Result{App: id.App, Environment: id.Environment, HeadBranch: id.Branch, Outcome: Failed}, err
 	}
+	return p.promote(ctx, q, id, repo)
+}
+
+// promote runs attempts until nothing moves in between.
+func (p *Promoter) promote(ctx context.Context, q Request, id identity, repo scm.Repository) (Result, error) {
+	if q.Prove == "" {
+		q.Prove = overlay.ProveAuto
+	}
+	r := Result{App: id.App, Environment: id.Environment, Ring: id.Ring, HeadBranch: id.Branch, Outcome: Failed}
 	r.Warnings = append(r.Warnings, repo.About().Warnings...)
 	run := &run{Promoter: p, q: q, id: id, repo: repo, images: p.resolve(ctx, q)}
+	var err error
 	for n := range attempts {
 		if n > 0 {
 			p.progress("something moved; reading again")

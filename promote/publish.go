@@ -60,6 +60,11 @@ func (r *run) publish(ctx context.Context, s *state, h *head, sets []overlay.Set
 	if pr != nil && !same {
 		draft.Disarm = pr
 	}
+	if r.q.source != nil {
+		if err := r.q.source.unchanged(ctx); err != nil {
+			return err
+		}
+	}
 	if !kept {
 		r.progress("publishing " + draft.Branch)
 		draft.Message = text.message

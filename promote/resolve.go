@@ -43,6 +43,9 @@ func (p *Promoter) resolve(ctx context.Context, q Request) images {
 func (p *Promoter) ask(ctx context.Context, q Request, pinned []string) ([]Resolved, error) {
 	queries := make([]registry.Query, len(q.Images))
 	for i, ref := range q.Images {
+		if q.source != nil {
+			ref.Tag = "" // the source's files tell the digest; the tag may point elsewhere by now
+		}
 		queries[i] = registry.Query{Reference: ref, Platforms: q.Platforms, Pinned: pinned, AllowMoved: q.AllowMoved, Wait: q.Wait}
 	}
 	found, errs := p.Registry.ResolveAll(ctx, queries)
@@ -52,6 +55,7 @@ func (p *Promoter) ask(ctx context.Context, q Request, pinned []string) ([]Resol
 	resolved := make([]Resolved, len(found))
 	var group errgroup.Group
 	for i, f := range found {
+		f.Reference.Tag = q.Images[i].Tag
 		resolved[i].Image = f
 		p.progress(fmt.Sprintf("resolved %s", f.Reference))
 		group.Go(func() error {
@@ -72,7 +76,7 @@ func (r *run) wanted(ctx context.Context, entries []overlay.Entry, resolved []Re
 		here := slices.DeleteFunc(slices.Clone(entries), func(e overlay.Entry) bool { return e.Dir != dir })
 		owner := map[string]image.Reference{}
 		for _, img := range resolved {
-			picked, err := overlay.Pick(here, overlay.Want{Dir: dir, Repository: img.Reference.Repository, Name: r.q.Entry, Add: r.q.Add})
+			picked, err := overlay.Pick(here, overlay.Want{Dir: dir, Repository: img.Reference.Repository, Name: r.nameOf(img.Reference), Add: r.q.Add})
 			if err != nil {
 				return nil, err
 			}
@@ -90,6 +94,14 @@ func (r *run) wanted(ctx context.Context, entries []overlay.Entry, resolved []Re
 		}
 	}
 	return sets, nil
+}
+
+// nameOf is the entry's name that was given for an image, if any.
+func (r *run) nameOf(ref image.Reference) string {
+	if r.q.Entry != "" {
+		return r.q.Entry
+	}
+	return r.q.names[image.Canonical(ref.Repository)]
 }
 
 // set decides from which repository an entry shall run the image. An entry that

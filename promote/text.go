@@ -35,7 +35,7 @@ const titleLimit = 200
 // trailers are those of this run for a set of edits.
 func (r *run) trailers(edits []record.Edit) record.Trailers {
 	return record.Trailers{
-		App: r.id.App, Environment: r.id.Environment, Paths: r.id.Paths, Edits: edits,
+		App: r.id.App, Environment: r.id.Environment, Ring: r.id.Ring, Paths: r.id.Paths, Edits: edits,
 		Revision: oneLine(r.q.Job.Revision), Requester: oneLine(r.q.Job.Actor),
 	}
 }
@@ -57,7 +57,7 @@ func (r *run) text(s *state, changes []overlay.Change, done []record.Edit, renew
 
 // title is "Promote todo-api to staging: v1 → v2".
 func (r *run) title(changes []overlay.Change) string {
-	title := fmt.Sprintf("Promote %s to %s: ", r.id.App, r.id.Environment)
+	title := fmt.Sprintf("Promote %s to %s: ", r.id.App, r.id.place())
 	first := changes[0]
 	same := !slices.ContainsFunc(changes, func(c overlay.Change) bool { return c.To.Tag != first.To.Tag || c.To.Digest != first.To.Digest })
 	switch {
@@ -103,10 +103,10 @@ type claim struct{ Image, Says string }
 
 func (r *run) body(s *state, changes []overlay.Change, rows int, done []record.Edit, renewed bool, res *Result) (string, error) {
 	v := view{
-		App: Code(r.id.App), Environment: Code(r.id.Environment), Base: Code(s.base.Branch),
+		App: Code(r.id.App), Environment: Code(r.id.place()), Base: Code(s.base.Branch),
 		More: len(changes) - rows, Several: len(changes) > 1, Renewed: renewed, Word: r.repo.About().PullRequestWord,
 		Checks: r.checks(res), Undo: r.undo(changes), By: r.requester(), Files: lines(changes),
-		Marker: record.Marker{App: r.id.App, Environment: r.id.Environment, Content: record.Content(done)}.String(),
+		Marker: record.Marker{App: r.id.App, Environment: r.id.Environment, Ring: r.id.Ring, Content: record.Content(done)}.String(),
 	}
 	for _, c := range changes[:rows] {
 		v.Rows = append(v.Rows, rowOf(c))
@@ -171,6 +171,9 @@ func (r *run) checks(res *Result) []check {
 		out = append(out, check{"Proof", "⚠️ not built: " + Code(p.Reason)})
 	default:
 		out = append(out, check{"Proof", "⚠️ switched off"})
+	}
+	if s := r.q.source; s != nil {
+		out = append(out, check{"Source", fmt.Sprintf("✅ %s runs it at commit %s of %s", Code(s.environment), Code(short(s.commit)), Code(s.branch))})
 	}
 	out = append(out, check{"Registry", fmt.Sprintf("✅ %s", existence(res.Images))})
 	if names := platforms(res.Images); names != "" {

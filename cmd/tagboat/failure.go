@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"tagboat/ci"
+	"tagboat/config"
 	"tagboat/overlay"
 	"tagboat/promote"
 	"tagboat/registry"
@@ -30,6 +31,10 @@ func failures() []known {
 		{promote.ErrMisused, failure{"misused", 2}},
 		{promote.ErrForeign, failure{"foreign-commits", 1}},
 		{promote.ErrOtherTarget, failure{"other-target", 1}},
+		{promote.ErrNotEnforced, failure{"not-enforced", 2}},
+		{promote.ErrSource, failure{"source-not-pinned", 1}},
+		{config.ErrInvalid, failure{"invalid-config", 2}},
+		{config.ErrNoTarget, failure{"no-target", 2}},
 		{promote.ErrContended, failure{"contended", 1}},
 		{overlay.ErrNoKustomization, failure{"no-kustomization", 2}},
 		{overlay.ErrNoEntry, failure{"no-entry", 2}},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -89,7 +90,7 @@ type failed struct {
 
 func promotionOf(r promote.Result, err error) promotion {
 	p := promotion{
-		Outcome: r.Outcome, Reason: r.Reason, Environment: r.Environment, App: r.App,
+		Outcome: r.Outcome, Reason: r.Reason, Environment: r.Environment, Ring: r.Ring, App: r.App,
 		Changes: changesOf(r.Changes), Gates: []struct{}{}, Warnings: append([]string{}, r.Warnings...), Proof: proofOf(r.Proof),
 	}
 	if r.Commit != nil {
@@ -133,28 +134,51 @@ func proofOf(p overlay.Proof) *proof {
 
 // report tells how promotions ended: the result to standard output, the words to
 // standard error, outputs and summary to the CI.
-func (t *tool) report(c *cli.Context, all []promotion, r promote.Result, err error) error {
-	for _, w := range r.Warnings {
-		t.warn(w)
+func (t *tool) report(c *cli.Context, results []promote.Result, errs []error) error {
+	all := make([]promotion, len(results))
+	for i, r := range results {
+		all[i] = promotionOf(r, errs[i])
+		for _, w := range r.Warnings {
+			t.warn(w)
+		}
+		if errs[i] != nil {
+			t.complain(errs[i])
+		} else {
+			t.say("%s", sentence(r))
+		}
 	}
-	if err != nil {
-		t.complain(err)
-	} else {
-		t.say("%s", sentence(r))
+	if err := t.tellCI(all, results); err != nil {
+		t.warn(err.Error())
 	}
-	if ciErr := t.tellCI(all, r); ciErr != nil {
-		t.warn(ciErr.Error())
-	}
-	var printErr error
 	if c.String("output") == "json" {
-		printErr = t.printJSON(report{SchemaVersion: 1, Promotions: all})
+		if err := t.printJSON(report{SchemaVersion: 1, Promotions: all}); err != nil {
+			return err
+		}
 	} else {
-		printErr = t.printText(r)
+		for _, r := range results {
+			if err := t.printText(r); err != nil {
+				return err
+			}
+		}
 	}
-	if err != nil {
-		return exitError{failureOf(err).exit}
+	return exitOf(errs)
+}
+
+// exitOf is the exit code of several promotions: a failure beats what was misused.
+func exitOf(errs []error) error {
+	code := 0
+	for _, err := range errs {
+		if err == nil {
+			continue
+		}
+		if exit := failureOf(err).exit; code == 0 || exit == 1 {
+			code = exit
+		}
 	}
-	return printErr
+	if code == 0 {
+		return nil
+	}
+	return exitError{code}
 }
 
 func (t *tool) printJSON(v any) error {
@@ -189,7 +213,7 @@ func sentence(r promote.Result) string {
 	for _, c := range r.Changes[:min(len(r.Changes), 5)] {
 		moves = append(moves, fmt.Sprintf("%s %s", c.Entry, arrow(c)))
 	}
-	s := fmt.Sprintf("%s: %s to %s", r.Outcome, r.App, r.Environment)
+	s := fmt.Sprintf("%s: %s to %s", r.Outcome, r.App, strings.TrimSuffix(r.Environment+"."+r.Ring, "."))
 	if len(moves) > 0 && r.Outcome != promote.UpToDate {
 		s += " (" + strings.Join(moves, ", ") + ")"
 	}
@@ -219,17 +243,20 @@ func (t *tool) warn(text string) {
 }
 
 // tellCI hands on the outputs, and the pull request's table as the job's summary.
-func (t *tool) tellCI(all []promotion, r promote.Result) error {
-	if t.job.Kind == ci.None {
+func (t *tool) tellCI(all []promotion, results []promote.Result) error {
+	if t.job.Kind == ci.None || len(all) == 0 {
 		return nil
 	}
+	r := results[0] // single outputs tell the first promotion, "result" all of them
 	result, err := json.Marshal(report{SchemaVersion: 1, Promotions: all})
 	if err != nil {
 		return err
 	}
 	outputs := []ci.Output{
 		{Name: "outcome", Value: string(all[0].Outcome)},
-		{Name: "changed", Value: fmt.Sprint(r.Outcome == promote.Opened || r.Outcome == promote.Updated)},
+		{Name: "changed", Value: fmt.Sprint(slices.ContainsFunc(results, func(r promote.Result) bool {
+			return r.Outcome == promote.Opened || r.Outcome == promote.Updated
+		}))},
 	}
 	if pr := all[0].PullRequest; pr != nil && pr.Number > 0 {
 		outputs = append(outputs, ci.Output{Name: "pull-request-url", Value: pr.URL}, ci.Output{Name: "pull-request-number", Value: fmt.Sprint(pr.Number)})
@@ -244,7 +271,10 @@ func (t *tool) tellCI(all []promotion, r promote.Result) error {
 			t.say("warning: output %s does not fit into the dotenv report", name)
 		}
 	}
-	return errors.Join(err, t.job.AppendSummary(t.redactor.Redact(summary(all[0], r))))
+	for i := range all {
+		err = errors.Join(err, t.job.AppendSummary(t.redactor.Redact(summary(all[i], results[i]))))
+	}
+	return err
 }
 
 func summary(p promotion, r promote.Result) string {

@@ -26,7 +26,7 @@ func entryFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "add", Usage: "add the entry where there is none"},
 		&cli.BoolFlag{Name: "rename", Usage: "write newName where the entry runs from another repository"},
 		&cli.StringFlag{Name: "pin", Usage: "`digest`: write the digest alone and remove newTag"},
-		&cli.StringFlag{Name: "prove", Value: string(overlay.ProveAuto), Usage: "build before and after: `required|auto|off`"},
+		&cli.StringFlag{Name: "prove", Usage: "build before and after: `required|auto|off` (default: auto, or what tagboat.yaml says)"},
 	}
 }
 
@@ -54,18 +54,28 @@ func outputFlag() cli.Flag {
 
 func (t *tool) promoteCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "promote",
-		Usage:     "pin an image in an environment, through one pull request",
-		UsageText: "tagboat promote --repo OWNER/NAME --path DIR [options] IMAGE[:TAG][@DIGEST]...",
+		Name:  "promote",
+		Usage: "pin an image in an environment, through one pull request",
+		UsageText: "tagboat promote --repo OWNER/NAME --path DIR [options] IMAGE[:TAG][@DIGEST]...\n" +
+			"tagboat promote --repo OWNER/NAME --to ENVIRONMENT[,…] [options] IMAGE[:TAG][@DIGEST]...\n" +
+			"tagboat promote --repo OWNER/NAME --from ENVIRONMENT --to ENVIRONMENT [--app NAME,… | --all] [options]",
 		Description: `Resolves the image to its digest, edits the images entry of the overlay, builds the
 overlay before and after, and opens (or updates) one pull request on the config repository.
 
-Example:
-  tagboat promote --repo acme/config --path apps/todo/overlays/staging ghcr.io/acme/todo-api:v1.4.2`,
+With --path the overlay is named. Without it, tagboat.yaml on the default branch says where an
+environment's overlays are, and --from promotes what another environment runs: the same digest.
+
+Examples:
+  tagboat promote --repo acme/config --path apps/todo/overlays/staging ghcr.io/acme/todo-api:v1.4.2
+  tagboat promote --repo acme/config --to staging ghcr.io/acme/todo-api:v1.4.2
+  tagboat promote --repo acme/config --from staging --to production --app todo-api`,
 		Flags: slices.Concat(repositoryFlags(), []cli.Flag{
 			pathFlag(),
-			&cli.StringFlag{Name: "to", Usage: "`ENVIRONMENT` (default: the last element of --path)"},
-			&cli.StringFlag{Name: "app", Usage: "`NAME` of the app (default: the last element of the image's repository)"},
+			&cli.StringFlag{Name: "to", Usage: "`ENVIRONMENT` (default: the last element of --path); with tagboat.yaml several, by commas"},
+			&cli.StringFlag{Name: "from", Usage: "promote what this `ENVIRONMENT` of tagboat.yaml runs"},
+			&cli.StringFlag{Name: "ring", Usage: "`RING` of the environment in tagboat.yaml"},
+			&cli.StringFlag{Name: "app", Usage: "`NAME` of the app (default: the last element of the image's repository); with --from several, by commas"},
+			&cli.BoolFlag{Name: "all", Usage: "with --from: every app"},
 		}, entryFlags(), registryFlags(), []cli.Flag{
 			&cli.BoolFlag{Name: "again", Usage: "propose a digest that a person has declined"},
 			&cli.BoolFlag{Name: "allow-older", Usage: "propose an image that is older than what is there"},
@@ -99,9 +109,42 @@ func (t *tool) promote(c *cli.Context) error {
 		Open:     t.opener(c),
 		Progress: func(line string) { t.say("%s", line) },
 	}
-	result, err := p.Run(c.Context, q)
-	return t.report(c, []promotion{promotionOf(result, err)}, result, err)
+	if q.Path != "" {
+		result, err := p.Run(c.Context, q)
+		return t.report(c, []promote.Result{result}, []error{err})
+	}
+	e, err := environments(c)
+	if err != nil {
+		return err
+	}
+	results, errs, err := p.RunEnvironments(c.Context, q, e)
+	if err != nil {
+		return t.report(c, []promote.Result{{Outcome: promote.Failed}}, []error{err})
+	}
+	return t.report(c, results, errs)
 }
+
+// environments reads what is asked for in the words of tagboat.yaml.
+func environments(c *cli.Context) (promote.Environments, error) {
+	e := promote.Environments{To: commas(c.String("to")), Ring: c.String("ring"), From: c.String("from"), Apps: commas(c.String("app"))}
+	switch {
+	case len(e.To) == 0:
+		return e, misused("no overlay and no environment: name one with --path, or with --to where the repository has a tagboat.yaml")
+	case e.From == "" && !c.Args().Present():
+		return e, misused("no image: give REPOSITORY:TAG as the argument, or --from ENVIRONMENT")
+	case e.From != "" && c.Args().Present():
+		return e, misused("--from %s takes what that environment runs: leave the images out", e.From)
+	case e.From == "" && len(e.Apps) > 0:
+		return e, misused("--app: tagboat.yaml tells the app by its image")
+	case e.From != "" && len(e.Apps) == 0 && !c.Bool("all"):
+		return e, misused("which apps? Name them with --app, or all of them with --all")
+	case e.From != "" && len(e.Apps) > 0 && c.Bool("all"):
+		return e, misused("--app and --all exclude each other")
+	}
+	return e, nil
+}
+
+func commas(s string) []string { return words(strings.Split(s, ",")) }
 
 // request reads the command line into what promote understands.
 func (t *tool) request(c *cli.Context) (promote.Request, error) {
@@ -156,7 +199,7 @@ func parseEntryFlags(c *cli.Context) (overlay.Pin, overlay.Mode, error) {
 		return "", "", misused("--pin %s: it is digest, or left out for tag and digest", pin)
 	}
 	prove := overlay.Mode(c.String("prove"))
-	if !slices.Contains([]overlay.Mode{overlay.ProveAuto, overlay.ProveRequired, overlay.ProveOff}, prove) {
+	if prove != "" && !slices.Contains([]overlay.Mode{overlay.ProveAuto, overlay.ProveRequired, overlay.ProveOff}, prove) {
 		return "", "", misused("--prove %s: it is required, auto or off", prove)
 	}
 	return pin, prove, nil
@@ -209,7 +252,7 @@ func (t *tool) repository(c *cli.Context) (string, error) {
 	if repo := strings.TrimSpace(c.String("repo")); repo != "" {
 		return repo, nil
 	}
-	if t.job.Repository != "" && c.String("path") != "" {
+	if t.job.Repository != "" && (c.String("path") != "" || c.String("to") != "") {
 		return t.job.Repository, nil
 	}
 	return "", misused("no config repository: name it with --repo OWNER/NAME or a URL")

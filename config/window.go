@@ -9,8 +9,117 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// parse reads the window's cron expression in its time zone.
-func (w Window) parse() (cron.Schedule, error) {
+// Freeze is a freeze that is on.
+type Freeze struct {
+	Window Window
+	Since  time.Time // when its window began
+	Until  time.Time // when promotions go on, as far as freezes are concerned
+}
+
+// FreezeAt tells which freeze is on at a time, or nil. A window is on from the
+// minute that its cron expression names until its duration has passed, by the
+// clock that does not jump; an exception that is on beats every freeze.
+func (p Policy) FreezeAt(t time.Time) (*Freeze, error) {
+	freezes, err := calendar(p.Freeze)
+	if err != nil {
+		return nil, err
+	}
+	exceptions, err := calendar(p.FreezeExceptions)
+	if err != nil {
+		return nil, err
+	}
+	if s, _ := exceptions.on(t); s != nil {
+		return nil, nil
+	}
+	s, since := freezes.on(t)
+	if s == nil {
+		return nil, nil
+	}
+	return &Freeze{Window: s.window, Since: since, Until: until(freezes, exceptions, t)}, nil
+}
+
+// until finds when a freeze that is on at t is over: where the last of its windows
+// ends that follow one another without a gap, or where an exception begins.
+func until(freezes, exceptions windows, t time.Time) time.Time {
+	for range stepLimit {
+		s, since := freezes.on(t)
+		if s == nil {
+			return t
+		}
+		end := since.Add(s.duration)
+		if next := exceptions.next(t); !next.IsZero() && next.Before(end) {
+			return next
+		}
+		t = end
+	}
+	return t
+}
+
+// windows are the spans of a policy's list.
+type windows []*span
+
+// span is a window that was read.
+type span struct {
+	window   Window
+	begins   cron.Schedule
+	duration time.Duration
+}
+
+func calendar(list []Window) (windows, error) {
+	var all windows
+	for _, w := range list {
+		begins, err := w.schedule()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, &span{w, begins, time.Duration(w.Duration)})
+	}
+	return all, nil
+}
+
+// on gives the window that is on at t and ends last, with its beginning; nil for none.
+func (all windows) on(t time.Time) (*span, time.Time) {
+	var found *span
+	var since time.Time
+	for _, s := range all {
+		start := s.start(t)
+		if start.IsZero() || found != nil && !start.Add(s.duration).After(since.Add(found.duration)) {
+			continue
+		}
+		found, since = s, start
+	}
+	return found, since
+}
+
+// start is the last beginning from which the window is on at t, or zero.
+func (s *span) start(t time.Time) time.Time {
+	var last time.Time
+	next := s.begins.Next(t.Add(-s.duration))
+	for n := 0; n < stepLimit && !next.IsZero() && !next.After(t); n++ {
+		last, next = next, s.begins.Next(next)
+	}
+	return last
+}
+
+// next is when the next of the windows begins, or zero.
+func (all windows) next(t time.Time) time.Time {
+	var first time.Time
+	for _, s := range all {
+		first = earlier(first, s.begins.Next(t))
+	}
+	return first
+}
+
+// earlier is the earlier of two times, of which a zero one is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// schedule reads when the window begins.
+func (w Window) schedule() (cron.Schedule, error) {
 	if strings.ContainsAny(w.Cron, "@=") {
 		return nil, fmt.Errorf("%q is no cron expression here: write minute, hour, day of the month, month and day of the week, as in \"0 18 * * FRI\"; the time zone is a key of its own", w.Cron)
 	}
@@ -19,14 +128,15 @@ func (w Window) parse() (cron.Schedule, error) {
 		return nil, err
 	}
 	fields := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
-	schedule, err := fields.Parse(w.Cron)
+	parsed, err := fields.Parse(w.Cron)
 	if err != nil {
 		return nil, fmt.Errorf("cron %q: %w", w.Cron, err)
 	}
-	if spec, ok := schedule.(*cron.SpecSchedule); ok {
-		spec.Location = zone
+	spec, ok := parsed.(*cron.SpecSchedule)
+	if !ok {
+		return nil, fmt.Errorf("cron %q names no times of day", w.Cron)
 	}
-	return schedule, nil
+	return zoned(*spec, zone), nil
 }
 
 func (w Window) location() (*time.Location, error) {
@@ -38,6 +148,64 @@ func (w Window) location() (*time.Location, error) {
 		return nil, fmt.Errorf("%q is no time zone of the IANA list, as in Europe/Zurich", w.Timezone)
 	}
 	return zone, nil
+}
+
+func zoned(spec cron.SpecSchedule, zone *time.Location) cron.Schedule {
+	if zone == time.UTC {
+		spec.Location = zone
+		return &spec
+	}
+	local, wall := spec, spec
+	local.Location, wall.Location = zone, time.UTC
+	return inZone{local: &local, wall: &wall, zone: zone}
+}
+
+// inZone is a schedule by the clock of a time zone. In the hour that a clock leaves
+// out in spring, cron begins nothing: a freeze that is to begin then would be left
+// out as well. There it begins as if the clock had not jumped yet, which is the
+// rule of RFC 5545, section 3.3.5.
+type inZone struct {
+	local, wall cron.Schedule
+	zone        *time.Location
+}
+
+// leap is more than a clock jumps anywhere.
+const leap = 3 * time.Hour
+
+// Next is the first beginning after t.
+func (z inZone) Next(t time.Time) time.Time {
+	next := z.local.Next(t)
+	at := t.In(z.zone)
+	shown := time.Date(at.Year(), at.Month(), at.Day(), at.Hour(), at.Minute(), at.Second(), at.Nanosecond(), time.UTC)
+	if z.jumps(t) {
+		shown = shown.Add(-leap)
+	}
+	for n := 0; n < stepLimit; n++ {
+		if shown = z.wall.Next(shown); shown.IsZero() {
+			return next
+		}
+		if moment := z.moment(shown); moment.After(t) {
+			return earlier(next, moment)
+		}
+	}
+	return next
+}
+
+// moment is when the zone's clock shows a time, or would show it without a jump.
+func (z inZone) moment(shown time.Time) time.Time {
+	t := time.Date(shown.Year(), shown.Month(), shown.Day(), shown.Hour(), shown.Minute(), 0, 0, z.zone)
+	if t.Hour() == shown.Hour() && t.Minute() == shown.Minute() {
+		return t
+	}
+	_, before := t.Add(-leap).Zone()
+	return shown.Add(-time.Duration(before) * time.Second).In(z.zone)
+}
+
+// jumps says whether the zone's clock jumps near t.
+func (z inZone) jumps(t time.Time) bool {
+	_, before := t.Add(-leap).In(z.zone).Zone()
+	_, after := t.Add(leap).In(z.zone).Zone()
+	return before != after
 }
 
 var (
@@ -55,7 +223,7 @@ func checkWindow(at string, w Window, r *report) {
 		r.wrong(at+".timezone", "%v", err)
 		return
 	}
-	schedule, err := w.parse()
+	schedule, err := w.schedule()
 	if err != nil {
 		r.wrong(at+".cron", "%v", err)
 		return
@@ -72,7 +240,7 @@ func checkWindow(at string, w Window, r *report) {
 // it steps to the latest that it can find quickly among those that begin before
 // the end of what is covered, until there is none, or until that was so for a year.
 func ends(s cron.Schedule, d time.Duration) error {
-	first := s.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)) // nothing depends on the day but the test's repeatability
+	first := s.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)) // any day does; a fixed one gives one answer
 	if first.IsZero() {
 		return errNeverBegins
 	}
@@ -86,7 +254,7 @@ func ends(s cron.Schedule, d time.Duration) error {
 	return errNeverEnds
 }
 
-// stepLimit bounds the search; a freeze of so many windows without a gap is one
+// stepLimit bounds every search; a freeze of so many windows without a gap is one
 // that nobody has thought through.
 const stepLimit = 10000
 

@@ -182,7 +182,7 @@ type PullRequest struct {
 	MergeCommit string // SHA on the base branch, if merged and told
 	UpdatedAt   time.Time
 	MergedAt    time.Time // the forge's clock, if merged
-	Warnings    []string // what Propose could not do
+	Warnings    []string  // what Propose could not do
 }
 
 // Proposal is the wanted state of a pull request.

@@ -112,7 +112,7 @@ func (s *Store) MergePullRequest(number int, how string) (sha string, err error)
 	if err != nil {
 		return "", fmt.Errorf("merge %d: %w", number, err)
 	}
-	s.endMerged(p, "a-person", merged)
+	s.endMerged(p, "a-person", base, merged)
 	return merged.String(), s.move(p.Base, merged)
 }
 

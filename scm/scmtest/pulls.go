@@ -14,12 +14,13 @@ import (
 type Pull struct {
 	Number      int // counted together with issues, from 1
 	Title, Body string
-	Author      string // login
-	Head, Base  string // branch names
-	HeadRepo    string // full name of the fork; "" is this repository
-	HeadSHA     string // follows the branch while open, then stays
-	BaseSHA     string // the base branch when the pull request was opened
-	State       string // open, closed or merged
+	Author      string    // login
+	Head, Base  string    // branch names
+	HeadRepo    string    // full name of the fork; "" is this repository
+	HeadSHA     string    // follows the branch while open, then stays
+	Versions    []Version // of the head, oldest first
+	BaseSHA     string    // the base branch when the pull request was opened
+	State       string    // open, closed or merged
 	Draft       bool
 
 	AutoMerge     bool
@@ -32,6 +33,7 @@ type Pull struct {
 	Comments      []Comment
 
 	MergeSHA                       string // on the base branch
+	MergedOnto                     string // where the base branch was right before
 	ClosedBy, MergedBy             string
 	Created, Updated, Closed       time.Time
 	HeadDeleted, RewrittenSinceEnd bool // a closed one of these cannot be reopened
@@ -42,6 +44,13 @@ type Pull struct {
 type Review struct {
 	ID                      int
 	Author, State, SHA, Why string
+	Time                    time.Time
+}
+
+// Version is a head that a pull request has had.
+type Version struct {
+	SHA  string
+	Time time.Time
 }
 
 // Comment is one comment of a pull request.
@@ -88,6 +97,7 @@ func (s *Store) OpenPull(n NewPull) (Pull, error) {
 	p := &Pull{
 		Number: s.number, Title: n.Title, Body: n.Body, Author: n.Author, Head: n.Head, Base: n.Base, HeadRepo: n.Fork,
 		HeadSHA: head.String(), BaseSHA: base.String(), State: "open", Draft: n.Draft, Created: now, Updated: now,
+		Versions: []Version{{head.String(), now}},
 	}
 	s.pulls = append(s.pulls, p)
 	return p.copy(), nil
@@ -97,6 +107,7 @@ func (p *Pull) copy() Pull {
 	c := *p
 	c.Labels, c.Reviewers = slices.Clone(p.Labels), slices.Clone(p.Reviewers)
 	c.TeamReviewers, c.Assignees = slices.Clone(p.TeamReviewers), slices.Clone(p.Assignees)
+	c.Versions = slices.Clone(p.Versions)
 	c.Reviews, c.Comments = slices.Clone(p.Reviews), slices.Clone(p.Comments)
 	return c
 }
@@ -179,7 +190,7 @@ func (s *Store) Comment(number int, author, body string) (Comment, error) {
 func (s *Store) Review(number int, author, state string) (Review, error) {
 	var r Review
 	_, err := s.EditPull(number, func(p *Pull) error {
-		r = Review{ID: 1000*number + len(p.Reviews) + 1, Author: author, State: state, SHA: p.HeadSHA}
+		r = Review{ID: 1000*number + len(p.Reviews) + 1, Author: author, State: state, SHA: p.HeadSHA, Time: s.clock()}
 		p.Reviews = append(p.Reviews, r)
 		return nil
 	})
@@ -244,6 +255,7 @@ func (s *Store) openPulls(head string) []*Pull {
 func (s *Store) followBranch(branch string, to plumbing.Hash) error {
 	for _, p := range s.openPulls(branch) {
 		p.HeadSHA, p.Updated = to.String(), s.clock()
+		p.Versions = append(p.Versions, Version{p.HeadSHA, p.Updated})
 		base, ok := s.branch(p.Base)
 		if !ok {
 			continue
@@ -270,14 +282,15 @@ func (s *Store) followBranch(branch string, to plumbing.Hash) error {
 			return err
 		}
 		if in {
-			s.endMerged(p, "", to)
+			s.endMerged(p, "", plumbing.NewHash(p.BaseSHA), to)
 		}
 	}
 	return nil
 }
 
-func (s *Store) endMerged(p *Pull, by string, commit plumbing.Hash) {
+func (s *Store) endMerged(p *Pull, by string, onto, commit plumbing.Hash) {
 	now := s.clock()
+	p.MergedOnto = onto.String()
 	p.State, p.MergedBy, p.MergeSHA, p.Closed, p.Updated, p.AutoMerge = "merged", by, commit.String(), now, now, false
 }
 

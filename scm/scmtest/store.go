@@ -60,6 +60,7 @@ type Store struct {
 	number        int
 	pulls         []*Pull
 	issues        map[int]bool
+	evidence      evidence
 }
 
 // NewStore makes a repository in memory whose default branch holds files as one
@@ -82,7 +83,7 @@ func OpenStore(git storage.Storer, defaultBranch string) (*Store, error) {
 	if err := git.SetReference(head); err != nil {
 		return nil, fmt.Errorf("set HEAD to %s: %w", defaultBranch, err)
 	}
-	return &Store{git: git, defaultBranch: defaultBranch, clock: tick(), issues: map[int]bool{}}, nil
+	return &Store{git: git, defaultBranch: defaultBranch, clock: tick(), issues: map[int]bool{}, evidence: newEvidence()}, nil
 }
 
 // tick is the clock without a clock: each look is one second later.

@@ -18,12 +18,8 @@ import (
 // counts only where it merges at once): the head is compared afterwards, and
 // auto-merge is taken back if it is another one.
 func (r *Repository) autoMerge(ctx context.Context, p scm.Proposal, raw *sdk.PullRequest) (*sdk.PullRequest, error) {
-	style := sdk.MergeStyleMerge
-	if raw.Base.Repository != nil && raw.Base.Repository.DefaultMergeStyle != "" {
-		style = raw.Base.Repository.DefaultMergeStyle
-	}
 	number := int(raw.Index)
-	in := map[string]any{"Do": style, "merge_when_checks_succeed": true, "head_commit_id": p.HeadCommit}
+	in := map[string]any{"Do": mergeStyle(raw), "merge_when_checks_succeed": true, "head_commit_id": p.HeadCommit}
 	if err := r.schedule(ctx, number, in); err != nil {
 		return nil, err
 	}
@@ -75,24 +71,19 @@ func (r *Repository) disarm(ctx context.Context, pr *scm.PullRequest) error {
 // dismissApprovals dismisses what approved another digest and answers warnings.
 func (r *Repository) dismissApprovals(ctx context.Context, number int) []string {
 	const warning = "approvals of the earlier digest may still count: "
-	for page := 1; ; page++ {
-		var reviews []*sdk.PullReview
-		header, err := r.repoCall(ctx, request{method: http.MethodGet, path: pullPath(number) + "/reviews", query: paged(map[string][]string{}, page), out: &reviews})
-		if err != nil {
-			return []string{warning + err.Error()}
+	reviews, err := r.reviews(ctx, number)
+	if err != nil {
+		return []string{warning + err.Error()}
+	}
+	for _, v := range reviews {
+		if v.State != sdk.ReviewStateApproved || v.Dismissed {
+			continue
 		}
-		for _, v := range reviews {
-			if v.State != sdk.ReviewStateApproved || v.Dismissed {
-				continue
-			}
-			if err := r.dismiss(ctx, number, v.ID); err != nil {
-				return []string{warning + err.Error() + " (Gitea lets only administrators of the repository dismiss)"}
-			}
-		}
-		if total, _ := strconv.Atoi(header.Get("X-Total-Count")); len(reviews) == 0 || page*pageSize >= total {
-			return nil
+		if err := r.dismiss(ctx, number, v.ID); err != nil {
+			return []string{warning + err.Error() + " (Gitea lets only administrators of the repository dismiss)"}
 		}
 	}
+	return nil
 }
 
 func (r *Repository) dismiss(ctx context.Context, number int, review int64) error {

@@ -134,6 +134,8 @@ func hint(e *scm.StatusError) string {
 	switch {
 	case e.Status == http.StatusUnauthorized:
 		return "the token is missing, wrong or expired"
+	case e.Says("read:organization"), e.Says("read:user"):
+		return "make a token that has that scope too"
 	case e.Says("scope"):
 		return "make a token with the scopes write:repository and write:issue"
 	case e.Status == http.StatusNotFound && e.Says("not found") && !e.Says("page not found"):

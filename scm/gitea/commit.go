@@ -166,6 +166,7 @@ func short(sha string) string { return sha[:min(len(sha), 12)] }
 type change struct {
 	base    string // the branch whose tip becomes the parent
 	target  string // the branch to make; "": base itself
+	onBase  bool   // the commit is for base itself in the end: base gone is base moved
 	before  string // where the branch that moves is; "": nowhere
 	parent  string // the commit that must become the parent
 	message string
@@ -268,7 +269,7 @@ func (r *Repository) settle(ctx context.Context, c change, err error) (scm.Commi
 		return scm.Commit{}, fmt.Errorf("%w: a file on branch %s is no longer what was read: %w", scm.ErrMoved, c.base, err)
 	case says(err, http.StatusUnprocessableEntity, "branch already exists"):
 		return scm.Commit{}, fmt.Errorf("%w: somebody else has made the branch: %w", scm.ErrMoved, err)
-	case says(err, http.StatusNotFound, "branch does not exist") && c.target == "":
+	case says(err, http.StatusNotFound, "branch does not exist") && (c.target == "" || c.onBase):
 		return scm.Commit{}, fmt.Errorf("%w: the branch was deleted: %w", scm.ErrMoved, err)
 	case says(err, http.StatusForbidden, "cannot lock ref"):
 		return scm.Commit{}, fmt.Errorf("another branch has a name above or below this one: %w", err)

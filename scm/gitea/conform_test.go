@@ -52,7 +52,7 @@ func TestConform(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			scmtest.Conform(t, func(t *testing.T) scmtest.Harness {
-				o.Users = []string{"mei"}
+				o.Users, o.Teams = []string{"mei"}, []string{}
 				repo, server, store := fake(t, o)
 				if strings.HasSuffix(name, "HTTP") {
 					listener := httptest.NewServer(server)
@@ -60,10 +60,10 @@ func TestConform(t *testing.T) {
 					repo = open(t, listener.URL, "token", nil)
 				}
 				return scmtest.Harness{
-					Repo: repo, Person: store, Reviewer: "mei", Ghost: "nobody-here",
+					Repo: repo, Person: &scmtest.StorePerson{Store: store, Group: "acme/"}, Reviewer: "mei", Ghost: "nobody-here",
 					Can: scmtest.Can{
 						PullRequests: true, CompareAndSwap: o.Version == giteatest.V126, Rebuild: o.Version == giteatest.V126,
-						Protection: true, Forks: true, Draft: true, AutoMerge: true, Labels: true, Reviewers: true, UpdatesPR: true,
+						Protection: true, Forks: true, Draft: true, AutoMerge: true, Labels: true, Reviewers: true, UpdatesPR: true, MergesNow: true,
 					},
 				}
 			})

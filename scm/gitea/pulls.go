@@ -215,7 +215,7 @@ func (r *Repository) pullOf(p *sdk.PullRequest) scm.PullRequest {
 		out.UpdatedAt = *p.Updated
 	}
 	if p.HasMerged {
-		out.State = scm.Merged
+		out.State, out.MergedAt = scm.Merged, mergedAt(p)
 		if p.MergedCommitID != nil {
 			out.MergeCommit = *p.MergedCommitID
 		}

@@ -30,7 +30,7 @@ func (r *Repository) publishSwap(ctx context.Context, d scm.Draft) (scm.Commit, 
 	var disarmed error
 	var wait sync.WaitGroup
 	wait.Go(func() { disarmed = r.disarm(ctx, d.Disarm) })
-	c, err := r.change(ctx, change{base: d.From.Branch, target: tmp, parent: d.From.Commit.SHA, message: d.Message, files: d.Files})
+	c, err := r.change(ctx, change{base: d.From.Branch, target: tmp, onBase: d.Branch == d.From.Branch, parent: d.From.Commit.SHA, message: d.Message, files: d.Files})
 	wait.Wait()
 	if err != nil || disarmed != nil {
 		if err == nil || ambiguous(err) || errors.Is(err, errOtherParent) { // a refusal made no branch

@@ -26,8 +26,9 @@ type App struct {
 	InstallationID int64  // 0: asked from GitHub
 }
 
-// appCredential mints installation tokens for one repository with the two rights
-// that a promotion needs, and renews them a minute before they end.
+// appCredential mints installation tokens for one repository, and renews them a
+// minute before they end. A call gets a token with the rights that it needs and
+// no others, so that an App without, say, statuses can still promote.
 type appCredential struct {
 	app         App
 	key         *rsa.PrivateKey
@@ -37,8 +38,12 @@ type appCredential struct {
 	now         func() time.Time
 	report      func(secret string)
 
-	mu      sync.Mutex
-	jwt     string
+	mu     sync.Mutex
+	jwt    string
+	minted map[rights]mintedToken
+}
+
+type mintedToken struct {
 	token   string
 	expires time.Time
 }
@@ -58,7 +63,7 @@ func newAppCredential(r *Repository, app App, opts scm.TransportOptions, report 
 	if now == nil {
 		now = time.Now
 	}
-	c := &appCredential{app: app, key: key, base: r.base, owner: r.owner, name: r.name, now: now, report: report}
+	c := &appCredential{app: app, key: key, base: r.base, owner: r.owner, name: r.name, now: now, report: report, minted: map[rights]mintedToken{}}
 	// Called while mint runs, which holds the lock.
 	opts.Authorize = func(req *http.Request) error {
 		req.Header.Set("Authorization", "Bearer "+c.jwt)
@@ -83,32 +88,35 @@ func (c *appCredential) authorize(req *http.Request) error {
 func (c *appCredential) current(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.token != "" && c.now().Before(c.expires.Add(-renewBefore)) {
-		return c.token, nil
+	needed := rightsOf(ctx)
+	if held := c.minted[needed]; held.token != "" && c.now().Before(held.expires.Add(-renewBefore)) {
+		return held.token, nil
 	}
 	token, err := c.mint(ctx)
 	if err != nil {
-		return "", c.explain(err)
+		return "", c.explain(needed, err)
 	}
 	c.report(token.GetToken())
-	c.token, c.expires = token.GetToken(), token.GetExpiresAt().Time
-	return c.token, nil
+	c.minted[needed] = mintedToken{token.GetToken(), token.GetExpiresAt().Time}
+	return token.GetToken(), nil
 }
 
 // drop forgets a token that was refused; it tells whether another can be minted.
 func (c *appCredential) drop(token string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.token == token {
-		c.token = ""
+	for needed, held := range c.minted {
+		if held.token == token {
+			delete(c.minted, needed)
+		}
 	}
 	return token != ""
 }
 
-func (c *appCredential) held() string {
+func (c *appCredential) held(ctx context.Context) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.token
+	return c.minted[rightsOf(ctx)].token
 }
 
 // renewing sends a request once more with a fresh token after a 401: GitHub
@@ -120,13 +128,13 @@ type renewing struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t *renewing) RoundTrip(req *http.Request) (*http.Response, error) {
-	used := t.credential.held()
+	used := t.credential.held(req.Context())
 	resp, err := t.base.RoundTrip(req)
 	if err != nil || resp.StatusCode != http.StatusUnauthorized || (req.Body != nil && req.GetBody == nil) {
 		return resp, err
 	}
 	if used == "" {
-		used = t.credential.held()
+		used = t.credential.held(req.Context())
 	}
 	if !t.credential.drop(used) {
 		return resp, nil
@@ -169,10 +177,9 @@ func (c *appCredential) ask(ctx context.Context, at time.Time) (*github.Installa
 		}
 		id = found.GetID()
 	}
-	write := "write"
 	token, _, err := client.Apps.CreateInstallationToken(ctx, id, &github.InstallationTokenOptions{
 		Repositories: []string{c.name},
-		Permissions:  &github.InstallationPermissions{Contents: &write, PullRequests: &write},
+		Permissions:  rightsOf(ctx).permissions(),
 	})
 	if err == nil && token.GetToken() == "" {
 		err = errEmptyAnswer
@@ -196,7 +203,7 @@ func (c *appCredential) client(at time.Time) (*github.Client, error) {
 	return client, nil
 }
 
-func (c *appCredential) explain(err error) error {
+func (c *appCredential) explain(needed rights, err error) error {
 	doing := fmt.Sprintf("get a token for %s/%s as GitHub App %s", c.owner, c.name, c.app.ID)
 	a, ok := answerOf(err)
 	if !ok {
@@ -211,7 +218,7 @@ func (c *appCredential) explain(err error) error {
 	case http.StatusNotFound:
 		e.Err, hint = scm.ErrDenied, "; install the App on the repository, and check its id and the API address"
 	case http.StatusUnprocessableEntity:
-		e.Err, hint = scm.ErrDenied, "; the App needs contents:write and pull_requests:write on this repository, approved by the organisation's owner"
+		e.Err, hint = scm.ErrDenied, "; the App needs "+needed.words()+", approved by the organisation's owner"
 	}
 	return fmt.Errorf("%s: %w%s", doing, e, hint)
 }

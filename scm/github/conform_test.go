@@ -36,7 +36,7 @@ func seeded() *scmtest.Store {
 func everything() scmtest.Can {
 	return scmtest.Can{
 		PullRequests: true, CompareAndSwap: true, Rebuild: true, Protection: true, Forks: true,
-		Draft: true, AutoMerge: true, Labels: true, Reviewers: true, UpdatesPR: true,
+		Draft: true, AutoMerge: true, Labels: true, Reviewers: true, UpdatesPR: true, MergesNow: true,
 	}
 }
 
@@ -49,7 +49,7 @@ func TestConform(t *testing.T) {
 		"enterprise": {opts: githubtest.Options{Enterprise: true}},
 		// As on emulators: REST only, no COMMIT:PATH.
 		"rest": {
-			opts: githubtest.Options{NoGraphQL: true, NoTreePaths: true},
+			opts: githubtest.Options{NoGraphQL: true, NoTreePaths: true, Login: "tagboat", Token: "ghp_fake"},
 			can:  func(c *scmtest.Can) { c.CompareAndSwap, c.AutoMerge = false, false },
 		},
 	} {
@@ -60,7 +60,8 @@ func TestConform(t *testing.T) {
 				if c.can != nil {
 					c.can(&can)
 				}
-				return scmtest.Harness{Repo: open(t, githubtest.New(t, store, c.opts)), Person: store, Can: can, Reviewer: "mei", Ghost: "ghost"}
+				person := &scmtest.StorePerson{Store: store, Group: "acme/"}
+				return scmtest.Harness{Repo: open(t, githubtest.New(t, store, c.opts)), Person: person, Can: can, Reviewer: "mei", Ghost: "ghost"}
 			})
 		})
 	}

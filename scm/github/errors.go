@@ -166,8 +166,11 @@ func (r *Repository) hint(a answer) string {
 	return ""
 }
 
+// acceptedPermissions is the header in which GitHub names what a call needs.
+const acceptedPermissions = "X-Accepted-GitHub-Permissions"
+
 func (r *Repository) permissionHint(a answer) string {
-	need := a.header.Get("X-Accepted-GitHub-Permissions")
+	need := a.header.Get(acceptedPermissions)
 	if need == "" {
 		need = "contents:write and pull_requests:write"
 	}

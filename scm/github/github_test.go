@@ -224,10 +224,37 @@ func TestEveryOperationIsCalled(t *testing.T) {
 	if err := r.Close(t.Context(), pr, "done"); err != nil {
 		t.Fatal(err)
 	}
+	askAll(t, s, r, pr)
 	for _, op := range s.Operations() {
 		if count(s.Ops(), op) == 0 {
 			t.Errorf("%s was not called", op)
 		}
+	}
+}
+
+// askAll makes the calls of scm.Evidence and scm.Rights.
+func askAll(t *testing.T, s *githubtest.Server, r *github.Repository, pr scm.PullRequest) {
+	t.Helper()
+	s.Store.SetPermission("mei", "write")
+	s.Store.SetTeam("ops", "", "mei")
+	sha := pr.HeadCommit
+	_, statuses := r.Statuses(t.Context(), sha)
+	_, permission := r.Permission(t.Context(), "mei")
+	_, member := r.Member(t.Context(), "ops", "tomas")
+	_, self := r.Self(t.Context())
+	set := r.SetStatus(t.Context(), sha, scm.Status{Context: "tagboat/policy", State: scm.StatusSuccess})
+	s.Fail("GraphQL viewer", 1, githubtest.Answer{Status: 404, Message: "Not Found"})
+	if _, err := r.Self(t.Context()); !errors.Is(err, scm.ErrDenied) {
+		t.Errorf("error %v, want GET user to refuse an App", err)
+	}
+	if err := errors.Join(statuses, permission, member, self, set); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Merge(t.Context(), pr, pr.HeadCommit); !errors.Is(err, scm.ErrRefused) {
+		t.Errorf("error %v, want a closed one refused", err)
+	}
+	if _, err := r.Merged(t.Context(), sha); !errors.Is(err, scm.ErrNotFound) {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -21,6 +21,7 @@ const (
 	disableAutoMerge = `mutation DisableAutoMerge($input: DisablePullRequestAutoMergeInput!) {
   disablePullRequestAutoMerge(input: $input) { pullRequest { number } }
 }`
+	viewer = `query Self { viewer { login } }`
 )
 
 // graphError is what GraphQL says with status 200.
@@ -75,11 +76,17 @@ func (e *graphError) undefined() bool {
 	return e.has("doesn't exist on type", "isn't a defined input type")
 }
 
-// mutate sends one mutation. The error is *graphError where GraphQL answered,
-// errNoGraphQL where nothing of the kind is served, else go-github's.
+// mutate sends one mutation; see graph.
 func (r *Repository) mutate(ctx context.Context, document string, input any) error {
+	return r.graph(ctx, document, map[string]any{"input": input}, nil)
+}
+
+// graph sends one document, and decodes its data into what is given unless that is nil. The
+// error is *graphError where GraphQL answered, errNoGraphQL where nothing of the
+// kind is served, else go-github's.
+func (r *Repository) graph(ctx context.Context, document string, variables map[string]any, into any) error {
 	c := r.api()
-	body := map[string]any{"query": document, "variables": map[string]any{"input": input}}
+	body := map[string]any{"query": document, "variables": variables}
 	req, err := c.NewRequest(http.MethodPost, r.graphqlURL, body)
 	if err != nil {
 		return err
@@ -92,14 +99,18 @@ func (r *Repository) mutate(ctx context.Context, document string, input any) err
 		return err
 	}
 	var out struct {
-		Data   map[string]any
+		Data   json.RawMessage
 		Errors json.RawMessage
 	}
-	if err := json.Unmarshal(raw, &out); err != nil || (out.Data == nil && out.Errors == nil) {
+	err = json.Unmarshal(raw, &out)
+	if none := out.Data == nil || string(out.Data) == "null"; err != nil || none && out.Errors == nil {
 		return fmt.Errorf("%w: %s answers something else", errNoGraphQL, r.graphqlURL)
 	}
 	if len(out.Errors) == 0 || string(out.Errors) == "null" || string(out.Errors) == "[]" {
-		return nil
+		if into == nil {
+			return nil
+		}
+		return json.Unmarshal(out.Data, into)
 	}
 	refused := &graphError{}
 	if err := json.Unmarshal(out.Errors, &refused.Errors); err != nil {

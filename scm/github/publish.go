@@ -66,7 +66,7 @@ func (r *Repository) publish(ctx context.Context, d scm.Draft, sha string, node 
 	if err != nil {
 		return err
 	}
-	return r.moveBranch(ctx, d.Branch, d.Expect, sha, id)
+	return r.moveBranch(ctx, move{branch: d.Branch, old: d.Expect, sha: sha, rewrites: d.Expect != d.From.Commit.SHA}, id)
 }
 
 func checkDraft(d scm.Draft) error {
@@ -218,19 +218,28 @@ func (r *Repository) createBranch(ctx context.Context, branch, sha string) error
 	return r.fault(doing, err)
 }
 
-// moveBranch moves a branch from old to sha, by compare and swap where served.
-func (r *Repository) moveBranch(ctx context.Context, branch, old, sha, node string) error {
+// move is a branch's way from one commit to another. It rewrites unless the new
+// commit is on top of the old one, as a direct commit is: force is never asked for
+// then, and a REST server without updateRefs compares all the same.
+type move struct {
+	branch, old, sha string
+	rewrites         bool
+}
+
+// moveBranch moves a branch, by compare and swap where served.
+func (r *Repository) moveBranch(ctx context.Context, m move, node string) error {
+	branch, old, sha := m.branch, m.old, m.sha
 	doing := "move branch " + branch
 	err := r.mutate(ctx, updateRefs, map[string]any{
 		"repositoryId": node,
-		"refUpdates":   []map[string]any{{"name": "refs/heads/" + branch, "beforeOid": old, "afterOid": sha, "force": true}},
+		"refUpdates":   []map[string]any{{"name": "refs/heads/" + branch, "beforeOid": old, "afterOid": sha, "force": m.rewrites}},
 	})
 	var refused *graphError
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, errNoGraphQL), errors.As(err, &refused) && refused.undefined():
-		return r.moveWithoutSwap(ctx, branch, old, sha)
+		return r.moveWithoutSwap(ctx, m)
 	}
 	// What GraphQL says of a stale ref is not documented, and an answer may be
 	// lost: where the branch stands now decides.
@@ -250,11 +259,15 @@ func (r *Repository) moveBranch(ctx context.Context, branch, old, sha, node stri
 	return r.fault(doing, err)
 }
 
-// moveWithoutSwap is for servers without updateRefs: REST cannot compare, so the
-// branch is read again right before. What lands between is lost, so it is said.
-func (r *Repository) moveWithoutSwap(ctx context.Context, branch, old, sha string) error {
+// moveWithoutSwap is for servers without updateRefs: REST cannot compare, so a
+// branch that is rewritten is read again right before. What lands between is lost,
+// so it is said.
+func (r *Repository) moveWithoutSwap(ctx context.Context, m move) error {
+	branch, old, sha := m.branch, m.old, m.sha
 	doing := "move branch " + branch
-	r.lackSwap()
+	if m.rewrites {
+		r.lackSwap()
+	}
 	now, err := r.refSHA(ctx, branch)
 	if err != nil && !errors.Is(err, scm.ErrNotFound) {
 		return err
@@ -263,12 +276,12 @@ func (r *Repository) moveWithoutSwap(ctx context.Context, branch, old, sha strin
 		return fmt.Errorf("%s: %s: %w: it is no longer at %s", r.fullName(), doing, scm.ErrMoved, short(old))
 	}
 	name := "refs/heads/" + branch
-	_, _, err = r.api().Git.UpdateRef(ctx, r.owner, r.name, &github.Reference{Ref: &name, Object: &github.GitObject{SHA: &sha}}, true)
+	_, _, err = r.api().Git.UpdateRef(ctx, r.owner, r.name, &github.Reference{Ref: &name, Object: &github.GitObject{SHA: &sha}}, m.rewrites)
 	if err == nil {
 		return nil
 	}
 	a, _ := answerOf(err)
-	if a.has(http.StatusUnprocessableEntity, "Reference does not exist") {
+	if a.has(http.StatusUnprocessableEntity, "Reference does not exist", "not a fast forward") {
 		return r.refusal(doing, a, scm.ErrMoved)
 	}
 	if !ambiguous(err) {

@@ -82,7 +82,7 @@ func pullOf(p *github.PullRequest) scm.PullRequest {
 		State: scm.State(p.GetState()), Draft: p.GetDraft(), AutoMerge: p.AutoMerge != nil, UpdatedAt: p.GetUpdatedAt().Time,
 	}
 	if p.GetMerged() || !p.GetMergedAt().IsZero() {
-		out.State, out.MergeCommit = scm.Merged, p.GetMergeCommitSHA()
+		out.State, out.MergeCommit, out.MergedAt = scm.Merged, p.GetMergeCommitSHA(), p.GetMergedAt().Time
 	}
 	return out
 }

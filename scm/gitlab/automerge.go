@@ -70,13 +70,8 @@ func (r *Repository) wait(ctx context.Context, n int) error {
 // prepared: GitLab has seen the push, judged the merge request, and made the
 // pipeline.
 func prepared(m *gl.MergeRequest, head string) bool {
-	switch m.DetailedMergeStatus {
-	case "preparing", "unchecked", "checking", "approvals_syncing":
+	if judging(m) || m.DetailedMergeStatus == "" && !mergeable(m) {
 		return false
-	case "":
-		if !mergeable(m) {
-			return false
-		}
 	}
 	return m.SHA == head && (m.Pipeline != nil || m.HeadPipeline != nil)
 }
@@ -98,7 +93,10 @@ type mergeOptions struct {
 
 func (r *Repository) accepts(ctx context.Context, m *gl.MergeRequest, head string) (*gl.MergeRequest, *refusal) {
 	later := m.Pipeline != nil || m.HeadPipeline != nil || !mergeable(m)
-	opt := mergeOptions{AutoMerge: later, MergeWhenPipelineSucceeds: later, SHA: head}
+	return r.put(ctx, m, mergeOptions{AutoMerge: later, MergeWhenPipelineSucceeds: later, SHA: head})
+}
+
+func (r *Repository) put(ctx context.Context, m *gl.MergeRequest, opt mergeOptions) (*gl.MergeRequest, *refusal) {
 	path := fmt.Sprintf("projects/%s/merge_requests/%d/merge", gl.PathEscape(r.project), m.IID)
 	req, err := r.api.NewRequest(http.MethodPut, path, opt, []gl.RequestOptionFunc{gl.WithContext(ctx)})
 	if err != nil {

@@ -3,6 +3,7 @@ package gitlab_test
 import (
 	"testing"
 
+	"tagboat/scm"
 	"tagboat/scm/gitlab"
 	"tagboat/scm/gitlab/gitlabtest"
 	"tagboat/scm/scmtest"
@@ -13,11 +14,14 @@ func TestConform(t *testing.T) {
 		w := start(t, func(s *gitlabtest.Server, _ *gitlab.Options) {
 			s.Users["eve"] = 13
 		})
+		person := &scmtest.StorePerson{Store: w.store, Group: "acme/", Words: map[scm.Permission]string{
+			scm.PermissionRead: "20", scm.PermissionWrite: "30", scm.PermissionAdmin: "40",
+		}}
 		return scmtest.Harness{
-			Repo: w.repo, Person: w.store, Reviewer: "mei", Ghost: "ghost",
+			Repo: w.repo, Person: person, Reviewer: "mei", Ghost: "ghost",
 			Can: scmtest.Can{
 				PullRequests: true, Protection: true, Forks: true, Draft: true, AutoMerge: true,
-				Labels: true, Reviewers: true, UpdatesPR: true,
+				Labels: true, Reviewers: true, UpdatesPR: true, MergesNow: true,
 			},
 		}
 	})

@@ -77,7 +77,7 @@ func (r *Repository) pullRequest(m *gl.MergeRequest) scm.PullRequest {
 	p := scm.PullRequest{
 		Number: m.IID, URL: m.WebURL, Head: m.SourceBranch, Base: m.TargetBranch, HeadCommit: m.SHA,
 		Title: plainTitle(m), Body: m.Description, State: state(m), Draft: isDraft(m),
-		AutoMerge: m.MergeWhenPipelineSucceeds, MergeCommit: mergeCommit(m), UpdatedAt: deref(m.UpdatedAt),
+		AutoMerge: m.MergeWhenPipelineSucceeds, MergeCommit: mergeCommit(m), UpdatedAt: deref(m.UpdatedAt), MergedAt: deref(m.MergedAt),
 	}
 	if m.Author != nil {
 		p.Author = m.Author.Username

@@ -35,6 +35,7 @@ type Can struct {
 	Forks      bool // a pull request may come from a fork (Person.OpenForkPull)
 	Draft      bool
 	AutoMerge  bool
+	MergesNow  bool // nothing but the branch protection stands in the way of a merge
 	Labels     bool // Person.Pull tells the labels
 	Reviewers  bool // Person.Pull tells the reviewers
 	UpdatesPR  bool // Person.UpdateBranch works
@@ -77,7 +78,7 @@ const (
 )
 
 // pushedBranch is the case for repositories without pull requests; all others of
-// pullCases are for those with them.
+// pullCases, evidenceCases, rightsCases and mergeCases are for those with them.
 const pushedBranch = "a pushed branch is the proposal"
 
 func seed() []TreeChange {
@@ -102,11 +103,11 @@ type suite struct {
 // repository for each case.
 func Conform(t *testing.T, fresh func(t *testing.T) Harness) {
 	t.Helper()
-	for _, cases := range []map[string]func(*suite){readCases(), commitCases(), pullCases()} {
+	for _, cases := range []map[string]func(*suite){readCases(), commitCases(), directCases(), pullCases(), evidenceCases(), rightsCases(), mergeCases()} {
 		for _, name := range slices.Sorted(maps.Keys(cases)) {
 			t.Run(name, func(t *testing.T) {
 				s := &suite{Harness: fresh(t), t: t}
-				if _, ok := pullCases()[name]; ok && s.Can.PullRequests == (name == pushedBranch) {
+				if onlyForge(name) && s.Can.PullRequests == (name == pushedBranch) {
 					t.Skip("the forge has no pull requests, or has them")
 				}
 				s.main = s.Person.DefaultBranch()
@@ -115,6 +116,16 @@ func Conform(t *testing.T, fresh func(t *testing.T) Harness) {
 			})
 		}
 	}
+}
+
+// onlyForge tells the cases of what plain git has not got.
+func onlyForge(name string) bool {
+	for _, cases := range []map[string]func(*suite){pullCases(), evidenceCases(), rightsCases(), mergeCases()} {
+		if _, ok := cases[name]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 type result[T any] struct {

@@ -15,6 +15,7 @@ import (
 func readCases() map[string]func(*suite) {
 	return map[string]func(*suite){
 		"about names the repository":                    aboutNames,
+		"evidence and rights are what forges have":      evidenceThere,
 		"tip of the default and of a named branch":      tipReads,
 		"tip of a missing branch is not found":          tipMissing,
 		"a cancelled context ends every call":           cancelled,

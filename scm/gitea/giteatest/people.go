@@ -123,7 +123,7 @@ func (c *call) listReviews() {
 	for _, r := range page(c, p.Reviews) {
 		objects = append(objects, object{
 			"id": r.ID, "user": object{"login": r.Author}, "state": states[r.State], "commit_id": r.SHA, "dismissed": r.State == "dismissed",
-			"submitted_at": stamp(p.Updated),
+			"stale": r.SHA != p.HeadSHA, "official": true, "submitted_at": stamp(r.Time),
 		})
 	}
 	c.json(http.StatusOK, objects)

@@ -41,6 +41,9 @@ func (c *call) pullObject(p scmtest.Pull) object {
 		"created_at": stamp(p.Created), "updated_at": stamp(p.Updated), "labels": c.labelObjects(p.Labels), "assignees": people(p.Assignees),
 		"requested_reviewers": people(p.Reviewers), "requested_reviewers_teams": teams(p.TeamReviewers),
 	}
+	if p.State == "merged" {
+		o["merged_at"], o["closed_at"] = stamp(p.Closed), stamp(p.Closed)
+	}
 	if p.MergeSHA != "" {
 		o["merge_commit_sha"] = p.MergeSHA
 	}

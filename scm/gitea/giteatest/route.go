@@ -27,6 +27,7 @@ func at(method, name, query string, handle func(*call)) route {
 func routes() []route {
 	return []route{
 		at("GET", "/version", "", (*call).version),
+		at("GET", "/no-such-organisation", "page limit", func(c *call) { c.notFound("GetOrgByName", "org does not exist") }),
 		at("GET", "", "", (*call).repo),
 		at("GET", "/branches/*", "", (*call).getBranch),
 		at("PUT", "/branches/*", "", (*call).putBranch),
@@ -48,6 +49,13 @@ func routes() []route {
 		at("POST", "/pulls/{index}/reviews/{id}/dismissals", "", (*call).dismissReview),
 		at("POST", "/pulls/{index}/requested_reviewers", "", (*call).requestReview),
 		at("GET", "/pulls/{base}/*", "", (*call).pullByBranches),
+		at("GET", "/commits/{sha}/status", "page limit", (*call).combinedStatus),
+		at("GET", "/commits/{sha}/pull", "", (*call).pullOfCommit),
+		at("POST", "/statuses/{sha}", "", (*call).createStatus),
+		at("GET", "/collaborators/{user}/permission", "", (*call).getPermission),
+		at("GET", "/orgs/teams", "page limit", (*call).listTeams),
+		at("GET", "/teams/{id}/members/{user}", "", (*call).getTeamMember),
+		at("GET", "/user", "", (*call).getUser),
 		at("GET", "/labels", "page limit", (*call).listLabels),
 		at("POST", "/labels", "", (*call).createLabel),
 		at("GET", "/orgs/labels", "page limit", (*call).orgLabels),
@@ -192,7 +200,8 @@ func (c *call) noRoute() {
 	_, _ = io.WriteString(c.w, "404 page not found\n")
 }
 
-// apiPath is the path below the repository, "/version" or "/orgs/labels".
+// apiPath is the path below the repository, or one of the few elsewhere; below
+// the owner's organisation it is without its name.
 func (c *call) apiPath() (string, bool) {
 	_, path, ok := strings.Cut(c.r.URL.EscapedPath(), "/api/v1")
 	repo := "/repos/" + c.o.Owner + "/" + c.o.Name
@@ -201,8 +210,12 @@ func (c *call) apiPath() (string, bool) {
 		return "", false
 	case path == "/version":
 		return path, true
-	case path == "/orgs/"+c.o.Owner+"/labels":
-		return "/orgs/labels", true
+	case path == "/orgs/"+c.o.Owner+"/labels", path == "/orgs/"+c.o.Owner+"/teams":
+		return strings.Replace(path, c.o.Owner+"/", "", 1), true
+	case path == "/user", strings.HasPrefix(path, "/teams/"):
+		return path, true
+	case strings.HasPrefix(path, "/orgs/"):
+		return "/no-such-organisation", true
 	case path == repo || strings.HasPrefix(path, repo+"/"):
 		return strings.TrimPrefix(path, repo), true
 	case strings.HasPrefix(path, "/repos/"):

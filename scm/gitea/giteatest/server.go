@@ -42,6 +42,10 @@ type Options struct {
 	Report func(format string, args ...any)
 
 	Admin          bool          // the token may dismiss reviews, and reads the reason of a 500
+	NoOrgScope     bool          // the token has neither read:organization nor read:user
+	NotRepoAdmin   bool          // the token's user may not ask what others may do
+	NoOrgMember    bool          // the token's user is no member of the organisation
+	NoTeamMember   bool          // the token's user is in no team, and no owner
 	ReadOnly       bool          // the token has the scope read:repository only
 	HideVersion    bool          // GET version is refused
 	NoTreePath     bool          // "SHA:path" is no tree: a server built with -tags gogit

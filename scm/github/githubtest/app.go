@@ -19,6 +19,7 @@ type FakeApp struct {
 	Key            *rsa.PublicKey
 	InstallationID int64
 	NotInstalled   bool
+	Lacks          []string         // permissions that the organisation has not granted it
 	Now            func() time.Time // GitHub's clock; nil is time.Now
 
 	minted int
@@ -76,8 +77,19 @@ func getInstallation(s *Server, _ http.ResponseWriter, _ *request) (int, any) {
 	})
 }
 
+// grants are the sets of permissions that a token may be limited to: each for some
+// calls, and none of them wider than those need.
+func grants() []map[string]string {
+	return []map[string]string{
+		{"contents": "write", "pull_requests": "write"},
+		{"statuses": "read", "checks": "read"},
+		{"statuses": "write"},
+		{"members": "read"},
+	}
+}
+
 // createInstallationToken demands that the token is limited to the repository and
-// to the two rights that a promotion needs.
+// to the rights that some calls need. What the App was not granted is refused.
 func createInstallationToken(s *Server, _ http.ResponseWriter, r *request) (int, any) {
 	app := s.opts.App
 	var in struct {
@@ -90,14 +102,17 @@ func createInstallationToken(s *Server, _ http.ResponseWriter, r *request) (int,
 	if r.params["installation_id"] != strconv.FormatInt(app.InstallationID, 10) {
 		return refuse(http.StatusNotFound, "Not Found")
 	}
-	want := map[string]string{"contents": "write", "pull_requests": "write"}
-	if !slices.Equal(in.Repositories, []string{s.opts.Name}) || !maps.Equal(in.Permissions, want) {
-		s.t.Errorf("fake GitHub: the App's token is for %v with %v, not for %s with %v", in.Repositories, in.Permissions, s.opts.Name, want)
+	known := slices.ContainsFunc(grants(), func(want map[string]string) bool { return maps.Equal(in.Permissions, want) })
+	if !slices.Equal(in.Repositories, []string{s.opts.Name}) || !known {
+		s.t.Errorf("fake GitHub: the App's token is for %v with %v, not for %s with what some call needs", in.Repositories, in.Permissions, s.opts.Name)
+	}
+	if slices.ContainsFunc(app.Lacks, func(p string) bool { return in.Permissions[p] != "" }) {
+		return refuse(http.StatusUnprocessableEntity, "The permissions requested are not granted to this installation.")
 	}
 	s.mu.Lock()
 	app.minted++
 	token := fmt.Sprintf("ghs_%s_%d.not-a-real-token", app.ID, app.minted)
-	s.tokens[token] = s.opts.Login
+	s.tokens[token], s.rights[token] = s.opts.Login, in.Permissions
 	s.mu.Unlock()
 	return http.StatusCreated, s.object("installation-token", map[string]any{
 		"token": token, "expires_at": stamp(app.now().Add(time.Hour)), "permissions": in.Permissions, "repository_selection": "selected",

@@ -46,7 +46,7 @@ func (s *Server) Operations() []string {
 	for _, r := range s.spec.routes {
 		ops = append(ops, r.op)
 	}
-	return append(ops, "GraphQL updateRefs", "GraphQL enablePullRequestAutoMerge", "GraphQL disablePullRequestAutoMerge")
+	return append(ops, "GraphQL updateRefs", "GraphQL enablePullRequestAutoMerge", "GraphQL disablePullRequestAutoMerge", "GraphQL viewer")
 }
 
 // Reset forgets the calls.

@@ -63,10 +63,19 @@ var loadSpec = sync.OnceValues(func() (*spec, error) {
 			}
 		}
 	}
-	// Longer fixed parts first: git/refs before git/{anything}.
+	// Longer fixed parts first: git/refs before git/{anything}, and what takes the
+	// rest of a path last.
 	slices.SortFunc(s.routes, func(a, b route) int { return strings.Compare(b.op, a.op) })
+	slices.SortStableFunc(s.routes, func(a, b route) int { return btoi(a.multi) - btoi(b.multi) })
 	return s, nil
 })
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
 
 const repoPrefix = "/repos/{owner}/{repo}"
 

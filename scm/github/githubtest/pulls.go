@@ -262,7 +262,7 @@ func requestReviewers(s *Server, _ http.ResponseWriter, r *request) (int, any) {
 
 func (s *Server) review(p scmtest.Pull, v scmtest.Review) map[string]any {
 	return s.object("pull-request-review", map[string]any{
-		"id": v.ID, "user": s.user(v.Author), "state": strings.ToUpper(v.State), "commit_id": v.SHA, "body": v.Why,
+		"id": v.ID, "user": s.user(v.Author), "state": strings.ToUpper(v.State), "commit_id": v.SHA, "body": v.Why, "submitted_at": stamp(v.Time),
 		"html_url": s.web("pull/" + strconv.Itoa(p.Number)), "pull_request_url": s.rest("pulls/x"),
 	})
 }

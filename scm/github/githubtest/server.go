@@ -36,10 +36,15 @@ type Options struct {
 
 	ActionsMayNotOpen bool     // POST pulls is 403, the setting is off
 	NoAutoMerge       bool     // "Allow auto-merge" is off
+	MergeBlocked      string   // merging at once is 405 with this
 	Clean             bool     // a pull request has nothing to wait for
 	SquashOnly        bool     // merge commits are off
 	Collaborators     []string // who can be asked for a review or assigned; nil is anybody but ghosts
 	Teams             []string // slugs that can be asked for a review
+
+	// Lacks are permissions that the token lacks: statuses, checks, members,
+	// administration (without which nobody else's permission may be asked).
+	Lacks []string
 
 	App *FakeApp // serves the App endpoints
 
@@ -63,9 +68,10 @@ type Server struct {
 	clock  int
 	calls  []Call
 	faults map[string][]fault
-	tokens map[string]string // token to login
-	hidden int               // list calls that do not see the newest pull request
-	lag    int               // calls on the issue side that do not know it yet
+	tokens map[string]string            // token to login
+	rights map[string]map[string]string // minted token to its permissions
+	hidden int                          // list calls that do not see the newest pull request
+	lag    int                          // calls on the issue side that do not know it yet
 }
 
 // New starts a fake on store; it ends with the test.
@@ -84,7 +90,7 @@ func New(t testing.TB, store *scmtest.Store, opts Options) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{Store: store, opts: opts, t: t, spec: spec, faults: map[string][]fault{}, tokens: map[string]string{opts.Token: opts.Login}}
+	s := &Server{Store: store, opts: opts, t: t, spec: spec, faults: map[string][]fault{}, tokens: map[string]string{opts.Token: opts.Login}, rights: map[string]map[string]string{}}
 	switch {
 	case opts.InProcess:
 		s.base = "https://github.example"
@@ -274,13 +280,21 @@ func (s *Server) authorize(r *request) *Answer {
 	switch {
 	case !ok && r.Method != http.MethodGet:
 		return &Answer{Status: http.StatusUnauthorized, Message: "Requires authentication"}
-	case !ok, !strings.EqualFold(r.params["owner"], s.opts.Owner), !strings.EqualFold(r.params["repo"], s.opts.Name):
+	case !ok, s.elsewhere(r):
 		return &Answer{Status: http.StatusNotFound, Message: "Not Found"}
 	case !known:
 		return &Answer{Status: http.StatusUnauthorized, Message: "Bad credentials"}
 	}
 	r.login = login
-	return nil
+	return s.lacking(r, token)
+}
+
+// elsewhere tells a request for what is not served here.
+func (s *Server) elsewhere(r *request) bool {
+	if org, ok := r.params["org"]; ok {
+		return !strings.EqualFold(org, s.opts.Owner)
+	}
+	return r.op != "GET user" && (!strings.EqualFold(r.params["owner"], s.opts.Owner) || !strings.EqualFold(r.params["repo"], s.opts.Name))
 }
 
 // write says a as GitHub says a refusal.

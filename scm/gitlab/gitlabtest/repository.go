@@ -223,7 +223,7 @@ func (s *Server) mergeBase(q *request) answer {
 
 func (s *Server) listUsers(q *request) answer {
 	list := []map[string]any{}
-	for login := range s.Users {
+	for _, login := range s.logins() {
 		if strings.EqualFold(login, q.query.Get("username")) {
 			list = append(list, s.userShape(login))
 		}

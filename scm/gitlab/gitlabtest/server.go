@@ -49,6 +49,9 @@ type Server struct {
 	BranchRule, MessageRule string // push rules: a part that names and messages must have
 	HookSays                string // a pre-receive hook refuses with this
 
+	NoApprovalTimes bool // approvals without approved_at, as older GitLabs
+	NoApprovalNotes bool // nor a note that says so
+
 	CanMerge        bool // the token's user may merge into the base
 	RequirePipeline bool // "Pipelines must succeed"
 	RequireApproval bool

@@ -54,7 +54,7 @@ func (s *Server) commitShape(c scmtest.CommitInfo) map[string]any {
 
 func (s *Server) userShape(login string) map[string]any {
 	return map[string]any{
-		"id": s.Users[login], "username": login, "name": login, "state": "active", "locked": false,
+		"id": s.userID(login), "username": login, "name": login, "state": "active", "locked": false,
 		"avatar_url": "https://gitlab.example/avatar.png", "web_url": "https://gitlab.example/" + login,
 	}
 }
@@ -91,6 +91,9 @@ func (s *Server) mergeRequestShape(p scmtest.Pull) map[string]any {
 		delete(mr, "draft")
 		delete(mr, "detailed_merge_status")
 		mr["merge_status"] = map[string]string{"checking": "checking", "mergeable": "can_be_merged"}[s.mergeStatus(p)]
+	}
+	if p.State == "merged" {
+		mr["merged_at"], mr["merged_by"] = stamp(p.Closed), s.userShape(p.MergedBy)
 	}
 	if p.ClosedBy != "" {
 		mr["closed_by"] = s.userShape(p.ClosedBy)

@@ -1,0 +1,49 @@
+package github
+
+import (
+	"context"
+
+	"github.com/google/go-github/v60/github"
+)
+
+// rights is a set of an App's permissions that some calls need. It travels in the
+// context, for the credential is added where a request leaves.
+type rights string
+
+const (
+	rightsToPromote rights = "contents:write and pull_requests:write on this repository"
+	rightsToRead    rights = "statuses:read and checks:read on this repository"
+	rightsToPost    rights = "statuses:write on this repository"
+	rightsToAsk     rights = "members:read of the organisation"
+)
+
+// words name the permissions for an error.
+func (s rights) words() string { return string(s) }
+
+func (s rights) permissions() *github.InstallationPermissions {
+	read, write := "read", "write"
+	switch s {
+	case rightsToRead:
+		return &github.InstallationPermissions{Statuses: &read, Checks: &read}
+	case rightsToPost:
+		return &github.InstallationPermissions{Statuses: &write}
+	case rightsToAsk:
+		return &github.InstallationPermissions{Members: &read}
+	}
+	return &github.InstallationPermissions{Contents: &write, PullRequests: &write}
+}
+
+type neededRights struct{}
+
+// needing marks a context's calls as needing other rights than those of a
+// promotion. Only an App's credential looks at it.
+func needing(ctx context.Context, s rights) context.Context {
+	return context.WithValue(ctx, neededRights{}, s)
+}
+
+func rightsOf(ctx context.Context) rights {
+	if s, ok := ctx.Value(neededRights{}).(rights); ok {
+		return s
+	}
+	return rightsToPromote
+}

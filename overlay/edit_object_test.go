@@ -203,3 +203,21 @@ func TestEditRefusesObjects(t *testing.T) {
 		})
 	}
 }
+
+// TestAddFromPick holds that an entry which Pick gives for an object without
+// images is added to that object, and has its file's name from the start.
+func TestAddFromPick(t *testing.T) {
+	fsys := objectFS(fluxHead)
+	entries, err := Entries(fsys, objectsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	picked, err := Pick(entries, Want{Dir: objectsFile, Repository: "ghcr.io/acme/app", Add: true})
+	if err != nil || len(picked) != 1 || picked[0].File != objectsFile {
+		t.Fatalf("Pick: %+v, %v", picked, err)
+	}
+	e, err := Edit(fsys, []Set{{Entry: picked[0], To: image.Reference{Repository: "ghcr.io/acme/app", Tag: "v2", Digest: newDigest}}})
+	if err != nil || len(e.Changes) != 1 || !e.Changes[0].Added {
+		t.Errorf("Edit: %+v, %v", e, err)
+	}
+}

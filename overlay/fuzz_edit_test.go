@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"bytes"
 	"reflect"
 	"slices"
 	"strings"
@@ -57,6 +58,95 @@ func FuzzEdit(f *testing.F) {
 		}
 		checkLaw(t, raw, edited.Files[0].After, s, at)
 	})
+}
+
+// FuzzEditObjects holds the same law on any file with objects; every other
+// document is a part of what must not differ.
+func FuzzEditObjects(f *testing.F) {
+	const flux, argo = fluxHead + "  images:\n  - name: app\n    newTag: v1\n", argoHead + "      images:\n      - app=r.example/app:v1@" + oldDigest + " # c\n      - 'web:v1'\n"
+	for _, seed := range []string{
+		flux, argo, "# é\n---\n" + flux + "---\n" + argo + "...\n", bom + crlf(flux+"status: {a: b}\n"), setHead + "          images: [app:v1, \"{{image}}\"]\n", argoSources("app:v1", "app"),
+		fluxHead, fluxHead + "  x: |+\n    a\n\n", fluxHead + "  images: []\n", argoHead + "      images:\n", argoHead + "      namePrefix: a\n  project: x\n", fluxHead + "  dependsOn:\n    - name: a\n\n# c\n",
+		`{"apiVersion":"argoproj.io/v1alpha1","kind":"Application","metadata":{"name":"a"},"spec":{"source":{"kustomize":{"images":["app:v1"]}}}}`, "x: &x {images: []}\n" + fluxHead + "  <<: *x\n", strings.Replace(argo, "app=", "&a app=", 1) + "x: *a\n",
+	} {
+		for how := range uint8(4) {
+			f.Add([]byte(seed), uint8(0), how)
+		}
+		f.Add([]byte(seed), uint8(1), uint8(8))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte, which, how uint8) {
+		fsys := fstest.MapFS{objectsFile: {Data: raw}}
+		entries, err := Entries(fsys, objectsFile)
+		if err != nil {
+			return
+		}
+		s := fuzzedSet(entries, which, how)
+		if s.Entry.Line == 0 {
+			s.Entry.Dir = objectsFile
+		}
+		edited, err := Edit(fsys, []Set{s})
+		if err != nil || len(edited.Files) == 0 {
+			if len(edited.Files)+len(edited.Changes) > 0 {
+				t.Fatalf("refused (%v), but %+v", err, edited)
+			}
+			return
+		}
+		checkObjectLaw(t, raw, edited, s)
+	})
+}
+
+// checkObjectLaw looks at the entries and at the text around the changed lines.
+func checkObjectLaw(t *testing.T, before []byte, e Edited, s Set) {
+	t.Helper()
+	after := e.Files[0].After
+	again, err := Edit(fstest.MapFS{objectsFile: {Data: after}}, []Set{s})
+	if err != nil || len(again.Files) > 0 {
+		t.Fatalf("a second run: %v, %d files\nbefore: %q\nafter: %q", err, len(again.Files), before, after)
+	}
+	was, errWas := Entries(fstest.MapFS{objectsFile: {Data: before}}, objectsFile)
+	is, errIs := Entries(fstest.MapFS{objectsFile: {Data: after}}, objectsFile)
+	if errWas != nil || errIs != nil {
+		t.Fatalf("Entries: %v, %v", errWas, errIs)
+	}
+	other := func(entries []Entry) (rest []Entry) {
+		for _, e := range entries {
+			if e.Name != s.Entry.Name {
+				e.Line = 0
+				rest = append(rest, e)
+			}
+		}
+		return rest
+	}
+	if !slices.Equal(other(was), other(is)) {
+		t.Fatalf("other entries differ\nbefore: %q\nafter: %q", before, after)
+	}
+	for _, entry := range is {
+		if entry.Name == s.Entry.Name && entry.Digest != newDigest {
+			t.Fatalf("%+v is not pinned\nbefore: %q\nafter: %q", entry, before, after)
+		}
+	}
+	if !bytes.Equal(unpinned(before, s, slices.Concat(was, is)), unpinned(after, s, slices.Concat(was, is))) {
+		t.Fatalf("the text around the entry differs\nbefore: %q\nafter: %q", before, after)
+	}
+}
+
+// unpinned is a text without the lines that may be the entry's: that have its name,
+// or its tag or digest before or after, or a key of entries or of their list.
+func unpinned(raw []byte, s Set, entries []Entry) []byte {
+	words := []string{newDigest, "newTag", "digest", "newName", "images", s.Entry.Name, quoteAs(s.Entry.Name, '\'', 0), strings.Trim(quoteAs(s.Entry.Name, '"', 0), `"`)}
+	for _, e := range entries {
+		if e.Name == s.Entry.Name {
+			words = append(words, e.Tag, e.Digest)
+		}
+	}
+	var out []byte
+	for line := range bytes.Lines(raw) {
+		if len(bytes.Trim(line, " \t\r\n-?:[]{},")) > 0 && !slices.ContainsFunc(words, func(w string) bool { return w != "" && bytes.Contains(line, []byte(w)) }) {
+			out = append(out, bytes.TrimRight(line, "\r\n")...)
+			out = append(out, '\n')
+		}
+	}
+	return out
 }
 
 // fuzzedSet takes an entry, or adds one, and each pin, tag and newName in turn.

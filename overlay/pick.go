@@ -30,6 +30,7 @@ func Pick(entries []Entry, w Want) ([]Entry, error) {
 		return nil, noEntry(entries, w)
 	}
 	added := Entry{Dir: w.Dir, Name: w.Name}
+	added.File, _, _ = FileOf(w.Dir)
 	if len(entries) > 0 {
 		added.Dir, added.File = entries[0].Dir, entries[0].File
 	}

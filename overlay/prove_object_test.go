@@ -44,11 +44,11 @@ func objectProofs() map[string]objectProof {
 	const argoImages = "      images:\n      - ghcr.io/acme/todo-api:v1\n"
 	own := []string{"https://forge.example/acme/config"}
 	return map[string]objectProof{
-		"Flux":                                 {tree: proveApps + fluxObject(flux, images), status: Proven, changed: []string{api}},
-		"Flux, the repository's root":          {tree: "\n-- kustomization.yaml --\nBASE\n-- deployment.yaml --\nDEPLOYMENT\n" + fluxObject(flux, strings.Replace(images, "./apps/todo", "./", 1)), status: Proven, changed: []string{api}},
-		"Flux, no path":                        {tree: "\n-- kustomization.yaml --\nBASE\n-- deployment.yaml --\nDEPLOYMENT\n" + fluxObject(flux, strings.Replace(images, "  path: ./apps/todo\n", "", 1)), status: Proven, changed: []string{api}},
-		"Flux, with a namespace and a patch":   {tree: proveApps + fluxObject(flux, images+"  targetNamespace: todo\n  patches:\n  - target: {kind: Deployment}\n    patch: |\n      - {op: add, path: /spec/replicas, value: 2}\n"), status: Proven, changed: []string{strings.Replace(api, "todo-api", "todo/todo-api", 1)}},
-		"Flux, a component":                    {tree: proveApps + "-- apps/c/kustomization.yaml --\nkind: Component\napiVersion: kustomize.config.k8s.io/v1alpha1\nnamePrefix: a-\n" + fluxObject(flux, images+"  components: [../c]\n"), status: Proven, changed: []string{strings.Replace(api, "todo-api", "a-todo-api", 1)}},
+		"Flux":                               {tree: proveApps + fluxObject(flux, images), status: Proven, changed: []string{api}},
+		"Flux, the repository's root":        {tree: "\n-- kustomization.yaml --\nBASE\n-- deployment.yaml --\nDEPLOYMENT\n" + fluxObject(flux, strings.Replace(images, "./apps/todo", "./", 1)), status: Proven, changed: []string{api}},
+		"Flux, no path":                      {tree: "\n-- kustomization.yaml --\nBASE\n-- deployment.yaml --\nDEPLOYMENT\n" + fluxObject(flux, strings.Replace(images, "  path: ./apps/todo\n", "", 1)), status: Proven, changed: []string{api}},
+		"Flux, with a namespace and a patch": {tree: proveApps + fluxObject(flux, images+"  targetNamespace: todo\n  patches:\n  - target: {kind: Deployment}\n    patch: |\n      - {op: add, path: /spec/replicas, value: 2}\n"), status: Proven, changed: []string{strings.Replace(api, "todo-api", "todo/todo-api", 1)}},
+		"Flux, a component":                  {tree: proveApps + "-- apps/c/kustomization.yaml --\nkind: Component\napiVersion: kustomize.config.k8s.io/v1alpha1\nnamePrefix: a-\n" + fluxObject(flux, images+"  components: [../c]\n"), status: Proven, changed: []string{strings.Replace(api, "todo-api", "a-todo-api", 1)}},
 		"Flux, in the place of the directory's": {tree: proveApps + "images: [{name: ghcr.io/acme/todo-api, newName: elsewhere.example/todo, newTag: v0}]\n" + fluxObject(flux, images),
 			status: Proven, changed: []string{api}},
 		"Flux, two in one file": {tree: proveApps + fluxObject(flux, images) + "---\napiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: web}\nspec:\n  images: [{name: web}]\n",

@@ -24,7 +24,7 @@ func read(fsys fs.FS, name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // it was read only
 	content, err := io.ReadAll(io.LimitReader(file, sizeLimit+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)

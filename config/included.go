@@ -77,7 +77,7 @@ func (c *Config) untightened(n *yaml.Node) Tightened {
 	if err != nil {
 		return Tightened{}
 	}
-	p := root.Policy.clone()
+	p := root.clone()
 	return Tightened{
 		Merge: p.Merge, Gates: p.Gates, Freeze: p.Freeze, Promoters: p.Promoters, Overriders: p.Overriders, Prove: p.Prove,
 		ProveWith: p.ProveWith, Copy: p.Copy, PullRequest: TightenedPullRequest{
@@ -202,5 +202,5 @@ func (c *Config) Policy(app, environment string) (Policy, error) {
 	if p, ok := c.tightened[a.Dir][environment]; ok {
 		return p.clone(), nil
 	}
-	return e.Policy.clone(), nil
+	return e.clone(), nil
 }

@@ -182,12 +182,12 @@ func TestIncludeKeepsFilesApart(t *testing.T) {
 		"pattern's character": {
 			tree("tagboat.yaml", include("[teams/*/tagboat.yaml]"), "teams/{app}/tagboat.yaml", shopApps), "has a character of patterns",
 		},
-		"a directory": {tree("tagboat.yaml", strict, "teams/shop/tagboat.yaml/x", ""), "teams/shop/tagboat.yaml is not a plain file"},
+		"a directory": {tree("tagboat.yaml", strict, "teams/shop/tagboat.yaml/x", ""), "teams/shop/tagboat.yaml: the file is no plain file"},
 		"a symlink": {
 			fstest.MapFS{
 				"tagboat.yaml": {Data: []byte(strict)}, "other.yaml": {Data: []byte(shopApps)},
 				"teams/shop/tagboat.yaml": {Data: []byte("../../other.yaml"), Mode: fs.ModeSymlink},
-			}, "teams/shop/tagboat.yaml is not a plain file",
+			}, "teams/shop/tagboat.yaml: the file is no plain file",
 		},
 		"too large": {tree("tagboat.yaml", strict, "teams/shop/tagboat.yaml", strings.Repeat("#", 5<<20)), "teams/shop/tagboat.yaml: the file is larger"},
 	} {
@@ -199,6 +199,40 @@ func TestIncludeKeepsFilesApart(t *testing.T) {
 	if _, err := Load(tree("tagboat.yaml", include(`["teams/*/*.yaml", teams/shop/tagboat.yaml]`), "teams/shop/tagboat.yaml", shopApps)); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestIncludeBounds(t *testing.T) {
+	files := tree("tagboat.yaml", strict)
+	for i := range includeLimit + 1 {
+		files[fmt.Sprintf("teams/t%d/tagboat.yaml", i)] = &fstest.MapFile{Data: []byte("version: 1\n")}
+	}
+	if _, err := Load(files); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "tagboat.yaml:2: include: 501 files match, at most 500 are read") {
+		t.Errorf("got %v", err)
+	}
+	delete(files, "teams/t0/tagboat.yaml")
+	if _, err := Load(files); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestIncludeOfABrokenForge(t *testing.T) {
+	broken := errors.New("rate limited")
+	if _, err := Load(rootOnlyFS{tree("tagboat.yaml", strict, "teams/shop/tagboat.yaml", shopApps), broken}); !errors.Is(err, broken) || errors.Is(err, ErrInvalid) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// rootOnlyFS reads the root's file and fails with the teams'.
+type rootOnlyFS struct {
+	fstest.MapFS
+	err error
+}
+
+func (f rootOnlyFS) Open(name string) (fs.File, error) {
+	if strings.HasPrefix(name, "teams/") {
+		return nil, f.err
+	}
+	return f.MapFS.Open(name)
 }
 
 func TestIncludeSaysAllFilesAtOnce(t *testing.T) {

@@ -1,16 +1,15 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 	"reflect"
 	"slices"
 	"strings"
-	_ "time/tzdata" // a freeze means the same on a machine without time zones
 
 	"go.yaml.in/yaml/v3"
+	"golang.org/x/sync/errgroup"
 )
 
 // includeLimit bounds the files of teams.
@@ -82,72 +81,73 @@ func (c *Config) place(dir string, r *report) {
 	}
 }
 
-// include reads the files of teams.
+// include reads the files of teams: side by side, for each may be a call, and
+// then in order.
 func (c *Config) include(fsys fs.FS, root *report) ([]*report, error) {
 	files, err := c.included(fsys, root)
 	if err != nil {
 		return nil, err
 	}
+	contents := make([][]byte, len(files))
+	var reads errgroup.Group
+	reads.SetLimit(readsAtOnce)
+	for i, name := range files {
+		reads.Go(func() (err error) {
+			contents[i], err = readPlain(fsys, name)
+			return err
+		})
+	}
+	if err := reads.Wait(); err != nil {
+		return nil, err
+	}
 	var reports []*report
-	for _, name := range files {
-		content, err := read(fsys, name)
-		if err != nil {
-			return nil, err
-		}
+	for i, name := range files {
 		r := newReport(name)
 		reports = append(reports, r)
-		c.join(content, r)
+		if contents[i] == nil {
+			r.add(0, "the file is no plain file: a symlink would lead out of its directory")
+			continue
+		}
+		c.join(contents[i], r)
 	}
 	return reports, nil
+}
+
+const readsAtOnce = 8
+
+// readPlain reads a file; nil for what is none.
+func readPlain(fsys fs.FS, name string) ([]byte, error) {
+	info, err := fs.Lstat(fsys, name)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil
+	}
+	return read(fsys, name)
 }
 
 // included lists the files that the patterns name, each once and in order.
 func (c *Config) included(fsys fs.FS, r *report) ([]string, error) {
 	var files []string
 	for i, pattern := range c.Include {
-		at := fmt.Sprintf("include[%d]", i)
 		matches, err := fs.Glob(fsys, pattern)
 		if err != nil {
 			return nil, fmt.Errorf("%s: include %s: %w", FileName, pattern, err)
 		}
 		if len(matches) == 0 {
-			r.wrong(at, "no file matches %s", pattern)
+			r.wrong(fmt.Sprintf("include[%d]", i), "no file matches %s", pattern)
 		}
-		for _, m := range matches {
-			if slices.Contains(files, m) {
-				continue
-			}
-			if err := plainFile(fsys, m); err != nil {
-				if !errors.Is(err, errNotPlain) {
-					return nil, err
-				}
-				r.wrong(at, "%v", err)
-				continue
-			}
-			files = append(files, m)
-		}
+		files = append(files, matches...)
 	}
 	slices.Sort(files)
+	files = slices.Compact(files)
 	if len(files) > includeLimit {
 		r.wrong("include", "%d files match, at most %d are read", len(files), includeLimit)
 		return nil, nil
 	}
 	apart(files, r)
 	return files, nil
-}
-
-var errNotPlain = errors.New("is not a plain file")
-
-// plainFile refuses a symlink, which would lead out of the team's directory.
-func plainFile(fsys fs.FS, name string) error {
-	info, err := fs.Lstat(fsys, name)
-	switch {
-	case err != nil:
-		return fmt.Errorf("read %s: %w", name, err)
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s %w", name, errNotPlain)
-	}
-	return nil
 }
 
 // apart reports files whose directories are not their own.

@@ -134,7 +134,7 @@ func TestLoadSays(t *testing.T) {
 		"no version":            {replaced("version: 1\n", ""), "tagboat.yaml:1: the document needs the key version"},
 		"version 2":             {replaced("version: 1", "version: 2"), "tagboat.yaml:1: version: there is version 1 alone"},
 		"version text":          {replaced("version: 1", `version: "1"`), `tagboat.yaml:1: version wants a whole number, has the text "1"`},
-		"unknown key":           {replaced("environments:", "enviroments:"), `tagboat.yaml:6: the document has no key "enviroments": did you mean environments?`},
+		"unknown key":           {replaced("environments:", "environmentz:"), `tagboat.yaml:6: the document has no key "environmentz": did you mean environments?`},
 		"unknown key deep":      {production("gates: {sock: 24h}"), `tagboat.yaml:12: environments[1].gates has no key "sock": did you mean soak?`},
 		"far key":               {production("zzzzzzzzzzzz: 1"), `tagboat.yaml:12: environments[1] has no key "zzzzzzzzzzzz": there is name, path`},
 		"key twice":             {production("path: other"), `tagboat.yaml:12: key "path" is there already, on line 11`},

@@ -64,7 +64,7 @@ func TestTargets(t *testing.T) {
 		"ring placeholder": {app: "todo", environment: "spread", ring: "two", want: []string{"spread/two/todo"}},
 		"nothing matches":  {app: "web", environment: "production", ring: "canary", err: ErrNoTarget, says: "app web has nothing in production.canary at apps/web/production/eu-*"},
 		"app not there":    {app: "web", environment: "flux", err: ErrNoTarget, says: "the app web is not in flux, but in dev, production"},
-		"unknown app":      {app: "tood", environment: "dev", err: ErrUnknown, says: `no app "tood" in tagboat.yaml: did you mean todo?`},
+		"unknown app":      {app: "todoo", environment: "dev", err: ErrUnknown, says: `no app "todoo" in tagboat.yaml: did you mean todo?`},
 		"unknown place":    {app: "todo", environment: "prod", err: ErrUnknown, says: `no environment "prod"`},
 		"unknown ring":     {app: "todo", environment: "production", ring: "canari", err: ErrUnknown, says: "did you mean canary?"},
 		"ring of no rings": {app: "todo", environment: "dev", ring: "canary", err: ErrUnknown, says: "the environment dev has no rings"},
@@ -163,7 +163,7 @@ func TestOrder(t *testing.T) {
 		{"production", "dev", ErrNotAllowed, "dev takes what builds push"},
 		{"production", "production", ErrNotAllowed, "production is promoted from dev, not from production"},
 		{"devv", "production", ErrUnknown, "did you mean dev?"},
-		{"dev", "produktion", ErrUnknown, "did you mean production?"},
+		{"dev", "productoin2", ErrUnknown, "did you mean production?"},
 	} {
 		err := c.CheckPair(test.from, test.to)
 		if !errors.Is(err, test.err) || err != nil && !strings.Contains(err.Error(), test.says) {
@@ -215,7 +215,7 @@ func TestAppOf(t *testing.T) {
 			t.Errorf("%s: %q, %v", repository, got, err)
 		}
 	}
-	if got, err := c.AppOf("acme/tood"); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "did you mean acme/todo?") {
+	if got, err := c.AppOf("acme/todoo"); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "did you mean acme/todo?") {
 		t.Errorf("%q, %v", got, err)
 	}
 }

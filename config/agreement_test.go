@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-func compiled(t *testing.T, schema []byte) *jsonschema.Schema {
+func compiled(t testing.TB, schema []byte) *jsonschema.Schema {
 	t.Helper()
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
 	if err != nil {
@@ -26,7 +26,7 @@ func compiled(t *testing.T, schema []byte) *jsonschema.Schema {
 	return compiled
 }
 
-func validates(t *testing.T, schema *jsonschema.Schema, document string) error {
+func validates(t testing.TB, schema *jsonschema.Schema, document string) error {
 	t.Helper()
 	var value any
 	if err := yaml.Unmarshal([]byte(document), &value); err != nil {

@@ -318,9 +318,15 @@ type failing struct{ err error }
 
 func (f failing) Open(string) (fs.File, error) { return nil, f.err }
 
-// FuzzLoad: no document makes Load panic, and what it accepts it accepts again
-// when it is written with its defaults.
+// FuzzLoad: no document makes Load panic, and what it accepts the schema accepts,
+// and Load again when it is written with its defaults.
 func FuzzLoad(f *testing.F) {
+	schema := compiled(f, Schema())
+	for _, team := range []string{examples(f)[1], shopApps} {
+		f.Add(strict, team)
+		f.Add(layout, team)
+		f.Add(examples(f)[0], team)
+	}
 	f.Add(base, "")
 	f.Add(fullExample(f), "version: 1\nenvironments: [{name: production, merge: review}]\n")
 	f.Add(strings.Replace(base, "version: 1", "version: 1\ninclude: [t/*/x.yaml]", 1), "version: 1\napps: {b: {images: [{repository: b}]}}\nenvironments: [{name: production, gates: {soak: 2h}}]\n")
@@ -329,6 +335,9 @@ func FuzzLoad(f *testing.F) {
 		c, err := Load(tree("tagboat.yaml", root, "t/a/x.yaml", team, "teams/a/tagboat.yaml", team))
 		if err != nil {
 			return
+		}
+		if err := validates(t, schema, root); err != nil {
+			t.Errorf("the schema refuses what Load accepts: %v", err)
 		}
 		roundTrip(t, c)
 	})

@@ -189,7 +189,7 @@ func (r *repository) write(t *testing.T, branch, path, text, message string) {
 // checks for conflicts in the background, shows it.
 func (r *repository) merge(t *testing.T, number int) {
 	t.Helper()
-	waitFor(t, fmt.Sprintf("merge of %d", number), 30*time.Second, func() bool {
+	waitFor(t, fmt.Sprintf("merge of %d", number), 3*time.Minute, func() bool {
 		status, err := r.gitea.Call(t.Context(), "mei", "POST", fmt.Sprintf("/repos/%s/pulls/%d/merge", r.name, number), map[string]any{"Do": "merge"}, nil)
 		if err != nil && status != http.StatusMethodNotAllowed {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package promote
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -19,6 +20,9 @@ func (r *run) attempt(ctx context.Context, res *Result) error {
 		return err
 	}
 	res.BaseBranch = s.base.Branch
+	if s.base.Branch == r.id.Branch {
+		return fmt.Errorf("%w: the base branch %s is the promotion's own head branch: name another with --base", ErrMisused, s.base.Branch)
+	}
 	if res.Images, err = r.images(digests(s.entries)); err != nil {
 		return err
 	}
@@ -124,7 +128,8 @@ func (r *run) superseded(ctx context.Context, s *state, h *head, sets []overlay.
 	return fmt.Sprintf("branch %s runs something newer", s.base.Branch), nil
 }
 
-// decide goes down the table of docs/outcomes.md for a base that has not what is wanted.
+// decide goes down the table of docs/outcomes.md for a base that has not what is
+// wanted.
 func (r *run) decide(ctx context.Context, s *state, h *head, sets []overlay.Set, res *Result) error {
 	pr := s.open()
 	res.PullRequest = pr
@@ -140,20 +145,53 @@ func (r *run) decide(ctx context.Context, s *state, h *head, sets []overlay.Set,
 		res.Outcome, res.Reason = Outdated, reason
 		return nil
 	}
-	if pr == nil && !r.q.Again {
-		if said, reason := r.declined(s, sets); said != nil {
-			res.Outcome, res.Reason, res.PullRequest = Declined, reason, said
-			return nil
-		}
+	sets, said, reason := r.declined(s, sets, proposed)
+	if len(sets) == 0 {
+		res.Outcome, res.Reason, res.PullRequest = Declined, reason, said
+		return nil
 	}
+	if reason != "" {
+		res.Warnings = append(res.Warnings, "left out: "+reason)
+	}
+	proposed = r.current(ctx, s, h, sets, proposed, res)
 	return r.publish(ctx, s, h, union(s, r.id.Paths, sets, proposed), proposed, res)
+}
+
+// current leaves out of what the head proposes for other entries what the base has
+// moved past meanwhile: a union must not undo it.
+func (r *run) current(ctx context.Context, s *state, h *head, sets []overlay.Set, proposed []record.Edit, res *Result) []record.Edit {
+	fork, err := entriesOf(h.forkOr(s.files), r.id.Paths)
+	if err != nil {
+		return proposed // what cannot be read has not moved; publishing will say
+	}
+	return slices.DeleteFunc(slices.Clone(proposed), func(e record.Edit) bool {
+		entry := overlay.Entry{Dir: path.Dir(e.File), File: e.File, Name: e.Entry}
+		is := func(other overlay.Entry) bool { return sameEntry(other, entry) }
+		if slices.ContainsFunc(sets, func(set overlay.Set) bool { return is(set.Entry) }) {
+			return false
+		}
+		was, now := slices.IndexFunc(fork, is), slices.IndexFunc(s.entries, is)
+		if was < 0 || now < 0 || fork[was].Runs() == s.entries[now].Runs() || s.entries[now].Digest == e.Image.Digest {
+			return false
+		}
+		proposedFacts, err := r.Registry.Facts(ctx, e.Image)
+		baseFacts, baseErr := r.Registry.Facts(ctx, s.entries[now].Runs())
+		if err == nil && baseErr == nil {
+			if which, _ := r.compare(ctx, proposedFacts, baseFacts); which == newer {
+				return false
+			}
+		}
+		res.Warnings = append(res.Warnings, fmt.Sprintf("entry %s is no longer proposed at %s: %s has moved to %s meanwhile", e.Entry, e.Image, s.base.Branch, s.entries[now].Runs()))
+		return true
+	})
 }
 
 // live is what the head branch proposes: its edits count where a pull request for
 // them is open, or where a run died before it opened one. A branch left behind by
-// a closed or merged pull request proposes nothing.
+// a closed or merged pull request proposes nothing. Where someone's commits are
+// given up, the edits are those of Tagboat's own commit below them.
 func (r *run) live(s *state, h *head, pr *scm.PullRequest) []record.Edit {
-	if !h.exists || !h.ours() {
+	if !h.exists {
 		return nil
 	}
 	left := func(p scm.PullRequest) bool { return p.HeadCommit == s.head.Commit.SHA }
@@ -171,34 +209,35 @@ func (r *run) foreign(s *state, h *head, pr *scm.PullRequest) error {
 	return fmt.Errorf("%w: %s, has commits of %s: merge it, or delete the branch, or give them up with --force", ErrForeign, what, h.foreign)
 }
 
-// declined finds a person's no to what is wanted: a pull request for the same
-// digests that was closed unmerged, or the newest merged one whose change is no
-// longer in the base. Pull requests are newest first.
-func (r *run) declined(s *state, sets []overlay.Set) (*scm.PullRequest, string) {
-	merged := false
-	for i, pr := range s.prs {
-		newest := pr.State == scm.Merged && !merged
-		merged = merged || newest
-		if pr.State == scm.Merged && !newest || !saidNoTo(s.said[pr.Number], sets) {
+// declined takes out of what is wanted what a person has said no to: a pull request
+// for the same digest that was closed unmerged, or one that was merged and whose
+// change the base no longer has. What is proposed already has had its answer. It
+// gives what is left, and the pull request and reason of the newest no.
+func (r *run) declined(s *state, sets []overlay.Set, proposed []record.Edit) (left []overlay.Set, said *scm.PullRequest, reason string) {
+	for _, set := range sets {
+		pr := r.saidNoTo(s, set)
+		have := presentFor(proposed, set)
+		if r.q.Again || pr == nil || have != nil && have.Image.Digest == set.To.Digest {
+			left = append(left, set)
 			continue
 		}
+		said, reason = pr, fmt.Sprintf("%s for this digest was closed without merging: propose it again with --again", r.name(*pr))
 		if pr.State == scm.Merged {
-			return &s.prs[i], fmt.Sprintf("%s was merged and its change was taken back on %s: propose it again with --again", r.name(pr), s.base.Branch)
+			reason = fmt.Sprintf("%s was merged and its change was taken back on %s: propose it again with --again", r.name(*pr), s.base.Branch)
 		}
-		return &s.prs[i], fmt.Sprintf("%s for this digest was closed without merging: propose it again with --again", r.name(pr))
 	}
-	return nil, ""
+	return left, said, reason
 }
 
-// saidNoTo says whether a closed pull request was about all that is wanted.
-func saidNoTo(t record.Trailers, sets []overlay.Set) bool {
-	for _, set := range sets {
-		have := presentFor(t.Edits, set)
-		if have == nil || have.Image.Digest != set.To.Digest {
-			return false
+// saidNoTo finds the newest closed pull request that was about a set's digest.
+func (r *run) saidNoTo(s *state, set overlay.Set) *scm.PullRequest {
+	for i, pr := range s.prs {
+		have := presentFor(s.said[pr.Number].Edits, set)
+		if pr.State != scm.Open && have != nil && have.Image.Digest == set.To.Digest {
+			return &s.prs[i]
 		}
 	}
-	return true
+	return nil
 }
 
 // union adds to this run's sets the edits that the head branch already proposes

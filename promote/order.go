@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -34,7 +35,7 @@ func (r *run) outdated(ctx context.Context, sets []overlay.Set, resolved []Resol
 	var wait sync.WaitGroup
 	for i, set := range sets {
 		have := presentFor(present, set)
-		if have == nil || have.Image.Digest == "" || have.Image.Digest == set.To.Digest {
+		if have == nil || have.Image.Tag+have.Image.Digest == "" || have.Image.Digest == set.To.Digest || image.CheckRepository(have.Image.Repository) != nil {
 			continue
 		}
 		wait.Go(func() {
@@ -85,9 +86,15 @@ func (r *run) compare(ctx context.Context, asked, present registry.Facts) (age, 
 	return newer, ""
 }
 
+// commitID is git's object id, by SHA-1 or SHA-256.
+var commitID = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+
 // ancestry asks the source repository. The source is the image author's claim, so
 // only the config repository's own forge is asked: a token goes nowhere else.
 func (r *run) ancestry(ctx context.Context, asked, present registry.Facts) (age, string) {
+	if !commitID.MatchString(asked.Revision) || !commitID.MatchString(present.Revision) {
+		return unknown, "" // a branch's name would decide by what moves
+	}
 	if asked.Source == "" || asked.Source != present.Source || asked.Revision == "" || present.Revision == "" || asked.Revision == present.Revision {
 		return unknown, ""
 	}

@@ -3,6 +3,7 @@ package promote
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -26,6 +27,14 @@ type head struct {
 // ours says whether nobody's work would be lost by moving the branch.
 func (h *head) ours() bool { return h.foreign == "" }
 
+// forkOr is the tree at the merge base, or files where there is no head.
+func (h *head) forkOr(files fs.FS) fs.FS {
+	if h.fork == nil {
+		return files
+	}
+	return h.fork
+}
+
 // examine decides whether the head branch is ours: whether its net change against
 // the merge base equals the edits in its trailers, whoever made the commits, so
 // that merges of the base ("Update branch") count as ours.
@@ -42,6 +51,11 @@ func (r *run) examine(ctx context.Context, s *state) (*head, error) {
 	if len(s.changes.Commits) == 0 {
 		return h, nil // all of it is in the base
 	}
+	if s.open() == nil && slices.ContainsFunc(s.prs, func(pr scm.PullRequest) bool {
+		return pr.State == scm.Merged && pr.HeadCommit == s.head.Commit.SHA
+	}) {
+		return h, nil // a squash merge has taken all of it, whoever's it was
+	}
 	found := false
 	for _, commit := range s.changes.Commits {
 		if h.trailers, found = record.ParseTrailers(commit.Message); found {
@@ -52,7 +66,7 @@ func (r *run) examine(ctx context.Context, s *state) (*head, error) {
 		h.foreign = authors(s.changes.Commits)
 		return h, nil
 	}
-	if want := r.trailers(nil); !h.trailers.SameTarget(want) {
+	if want := r.trailers(s.base.Branch, nil); !h.trailers.SameTarget(want) {
 		return h, fmt.Errorf("%w: branch %s promotes %s, this run promotes %s: give one of them another name with --app or --to",
 			ErrOtherTarget, s.head.Branch, h.trailers.Target(), want.Target())
 	}
@@ -101,7 +115,11 @@ func again(files fs.FS, t record.Trailers) ([]overlay.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	return setsFor(entries, t.Paths, t.Edits), nil
+	sets := setsFor(entries, t.Paths, t.Edits)
+	if len(sets) != len(t.Edits) {
+		return nil, errors.New("an entry is gone")
+	}
+	return sets, nil
 }
 
 // setsFor gives the sets that make edits on entries; an edit whose entry is gone

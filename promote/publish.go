@@ -27,12 +27,14 @@ func (r *run) publish(ctx context.Context, s *state, h *head, sets []overlay.Set
 	res.Warnings = append(res.Warnings, edited.Warnings...)
 	pr := s.open()
 	draft := scm.Draft{Branch: r.id.Branch, From: s.base, Files: files(edited)}
-	same := len(proposed) > 0 && covers(proposed, edited.Changes)
+	same := h.ours() && len(proposed) > 0 && covers(proposed, edited.Changes)
 	if err := r.onHead(s, h, pr, edits(sets, edited), &draft); err != nil {
 		return err
 	}
 	kept := same && !draft.Rebuild || same && pr == nil && !r.clashes(s, h, draft)
-	if kept && pr != nil && told(*pr, h.trailers) {
+	renewed := pr != nil && (!same || !told(*pr, h.trailers))
+	armed := pr == nil || !r.q.AutoMerge || pr.AutoMerge || !r.repo.About().TellsAutoMerge
+	if kept && pr != nil && !renewed && armed {
 		res.Outcome = Unchanged
 		res.Reason = fmt.Sprintf("%s proposes it already", r.name(*pr))
 		return nil
@@ -44,7 +46,7 @@ func (r *run) publish(ctx context.Context, s *state, h *head, sets []overlay.Set
 	if kept {
 		done = h.trailers.Edits
 	}
-	text, err := r.text(s, edited.Changes, done, pr != nil && !same, res)
+	text, err := r.text(s, edited.Changes, done, renewed, res)
 	if err != nil {
 		return err
 	}
@@ -74,7 +76,7 @@ func (r *run) publish(ctx context.Context, s *state, h *head, sets []overlay.Set
 		}
 		res.Commit, headCommit = &commit, commit.SHA
 	}
-	return r.propose(ctx, s, pr, text, headCommit, pr != nil && !same, res)
+	return r.propose(ctx, s, pr, text, headCommit, renewed, res)
 }
 
 func (r *run) propose(ctx context.Context, s *state, pr *scm.PullRequest, text text, headCommit string, renewed bool, res *Result) error {
@@ -85,7 +87,7 @@ func (r *run) propose(ctx context.Context, s *state, pr *scm.PullRequest, text t
 	}
 	outcome := Opened
 	if pr != nil {
-		p.Number, outcome = pr.Number, Updated
+		p.Number, p.Was, outcome = pr.Number, pr, Updated
 	}
 	made, err := r.repo.Propose(ctx, p)
 	if made.Head != "" {
@@ -119,12 +121,13 @@ func (r *run) onHead(s *state, h *head, pr *scm.PullRequest, edits []record.Edit
 		return nil
 	}
 	entries, err := entriesOf(h.files, r.id.Paths)
+	sets := setsFor(entries, r.id.Paths, edits)
 	var edited overlay.Edited
-	if err == nil {
-		edited, err = overlay.Edit(h.files, setsFor(entries, r.id.Paths, edits))
+	if err == nil && len(sets) == len(edits) {
+		edited, err = overlay.Edit(h.files, sets)
 	}
-	if err != nil {
-		draft.Rebuild = true // the base had what the head has not
+	if err != nil || len(sets) != len(edits) {
+		draft.Rebuild = true // the base has what the head has not
 		return nil
 	}
 	draft.OnHead = files(edited)
@@ -191,7 +194,7 @@ func covers(proposed []record.Edit, changes []overlay.Change) bool {
 // marker is a person's, and is left alone.
 func told(pr scm.PullRequest, t record.Trailers) bool {
 	marker, found := record.ParseMarker(pr.Body)
-	return !found || marker.Content == record.Content(t.Edits)
+	return !found || !marker.Superseded && marker.Content == record.Content(t.Edits)
 }
 
 // Diff is the edit as a unified diff, as git would print it.

@@ -141,46 +141,53 @@ func (r *run) about(s *state, err error) error {
 	return fmt.Errorf("%s, branch %s: %w", r.repo.About().Name, s.base.Branch, err)
 }
 
-// closedAsked bounds how many pull requests that a person closed are looked into.
-const closedAsked = 10
+// closedAsked and mergedAsked bound how many pull requests that people have closed
+// or merged are looked into.
+const (
+	closedAsked = 10
+	mergedAsked = 5
+)
 
-// worthAsking lists the closed pull requests whose digest may bind this run: the
-// newest merged one (it may have been taken back), and the newest that a person
-// closed unmerged. What Tagboat itself closed says so in its marker.
+// worthAsking lists the pull requests whose digest may bind this run: the newest
+// merged ones (they may have been taken back), and the newest that a person closed
+// unmerged. What Tagboat itself closes says so in its marker.
 func worthAsking(prs []scm.PullRequest) []int {
 	var out []int
-	merged := false
+	merged, closed := 0, 0
 	for i, pr := range prs {
 		marker, _ := record.ParseMarker(pr.Body)
 		switch {
-		case pr.State == scm.Merged && !merged:
-			merged = true
+		case pr.State == scm.Merged && merged < mergedAsked:
+			merged++
 			out = append(out, i)
-		case pr.State == scm.Closed && !marker.Superseded && len(out) < closedAsked:
+		case pr.State == scm.Closed && !marker.Superseded && closed < closedAsked:
+			closed++
 			out = append(out, i)
 		}
 	}
 	return out
 }
 
-// trailersAt reads what a pull request was about from its head commit. A commit
-// that is gone, or a person's, says nothing.
+// walked bounds how many commits of a closed pull request are looked at: people
+// may have put their own on top.
+const walked = 20
+
+// trailersAt reads what a pull request was about from the newest commit of its
+// head that has trailers of this promotion. A commit that is gone says nothing.
 func (r *run) trailersAt(ctx context.Context, sha string) (record.Trailers, error) {
 	if sha == "" {
 		return record.Trailers{}, nil
 	}
+	n := 0
 	for commit, err := range r.repo.Log(ctx, sha, "") {
-		if notThere(err) {
+		if n++; n > walked || notThere(err) {
 			break
 		}
 		if err != nil {
 			return record.Trailers{}, err
 		}
-		if t, ok := record.ParseTrailers(commit.Message); ok {
+		if t, ok := record.ParseTrailers(commit.Message); ok && t.App == r.id.App && t.Environment == r.id.Environment && t.Ring == r.id.Ring {
 			return t, nil
-		}
-		if len(commit.Parents) < 2 {
-			break // only merges of the base stand on top of a promotion's own commit
 		}
 	}
 	return record.Trailers{}, nil

@@ -33,9 +33,9 @@ type text struct {
 const titleLimit = 200
 
 // trailers are those of this run for a set of edits.
-func (r *run) trailers(edits []record.Edit) record.Trailers {
+func (r *run) trailers(base string, edits []record.Edit) record.Trailers {
 	return record.Trailers{
-		App: r.id.App, Environment: r.id.Environment, Ring: r.id.Ring, Paths: r.id.Paths, Edits: edits,
+		App: r.id.App, Environment: r.id.Environment, Ring: r.id.Ring, Base: base, Paths: r.id.Paths, Edits: edits,
 		Revision: oneLine(r.q.Job.Revision), Requester: oneLine(r.q.Job.Actor),
 	}
 }
@@ -44,7 +44,7 @@ func (r *run) trailers(edits []record.Edit) record.Trailers {
 // a body that would be too long for the forge tells fewer rows.
 func (r *run) text(s *state, changes []overlay.Change, done []record.Edit, renewed bool, res *Result) (text, error) {
 	t := text{title: r.title(changes)}
-	t.message = r.message(t.title, changes, done)
+	t.message = r.message(s, t.title, changes, done)
 	var err error
 	limit := r.repo.About().BodyLimit
 	for rows := len(changes); ; rows /= 2 {
@@ -70,16 +70,16 @@ func (r *run) title(changes []overlay.Change) string {
 	default:
 		title += strings.TrimPrefix(first.To.Tag+" "+shortDigest(first.To.Digest), " ")
 	}
-	return cut(title, titleLimit)
+	return cut(oneLine(title), titleLimit)
 }
 
-func (r *run) message(title string, changes []overlay.Change, done []record.Edit) string {
+func (r *run) message(s *state, title string, changes []overlay.Change, done []record.Edit) string {
 	var b strings.Builder
 	b.WriteString(title + "\n\n")
 	for _, c := range changes {
 		fmt.Fprintf(&b, "%s: %s -> %s\n", oneLine(c.Entry), pin(c.From), pin(c.To))
 	}
-	b.WriteString("\n" + r.trailers(done).String())
+	b.WriteString("\n" + r.trailers(s.base.Branch, done).String())
 	return b.String()
 }
 
@@ -261,10 +261,10 @@ func (r *run) requester() string {
 func (r *run) undo(changes []overlay.Change) string {
 	var refs []string
 	for _, c := range changes {
-		if c.From.Digest == "" || image.CheckRepository(c.From.Repository) != nil {
-			return ""
+		if image.CheckDigest(c.From.Digest) != nil || image.CheckRepository(c.From.Repository) != nil || c.From.Tag != "" && image.CheckTag(c.From.Tag) != nil {
+			return "" // what is not a reference is no word of a command
 		}
-		refs = append(refs, c.From.String())
+		refs = append(refs, shellWord(c.From.String()))
 	}
 	if len(refs) > 3 || len(r.id.Paths) > 1 {
 		return ""
@@ -366,7 +366,7 @@ func pin(ref image.Reference) string {
 	case ref.Tag == "" && ref.Digest == "":
 		return "(none)"
 	case ref.Digest == "":
-		return ref.Tag
+		return oneLine(ref.Tag)
 	}
-	return ref.Tag + "@" + ref.Digest
+	return oneLine(ref.Tag) + "@" + ref.Digest
 }

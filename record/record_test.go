@@ -13,7 +13,7 @@ const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 
 func full() Trailers {
 	return Trailers{
-		App: "todo-api", Environment: "production", Ring: "canary",
+		App: "todo-api", Environment: "production", Ring: "canary", Base: "main",
 		Paths: []string{"apps/todo/overlays/a b", "apps/todo/overlays/é"},
 		Edits: []Edit{
 			{File: "overlays/staging/kustomization.yaml", Entry: "todo-api", Image: image.Reference{Repository: "ghcr.io/acme/todo-api", Tag: "v2", Digest: digest}},

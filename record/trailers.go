@@ -14,6 +14,7 @@ import (
 // branch still holds exactly that (and so is Tagboat's own).
 type Trailers struct {
 	App, Environment, Ring string
+	Base                   string   // the branch that the promotion is for
 	Paths                  []string // target directories, sorted
 	Edits                  []Edit
 	Revision               string // source revision that the image claims
@@ -34,6 +35,7 @@ const (
 	keyApp         = "Tagboat-App"
 	keyEnvironment = "Tagboat-Environment"
 	keyRing        = "Tagboat-Ring"
+	keyBase        = "Tagboat-Base"
 	keyPath        = "Tagboat-Path"
 	keyEdit        = "Tagboat-Edit"
 	keyRevision    = "Tagboat-Revision"
@@ -52,6 +54,7 @@ func (t Trailers) String() string {
 	line(keyApp, quote(t.App))
 	line(keyEnvironment, quote(t.Environment))
 	optional(keyRing, t.Ring)
+	optional(keyBase, t.Base)
 	for _, p := range t.Paths {
 		line(keyPath, quote(p))
 	}
@@ -96,6 +99,8 @@ func ParseTrailers(message string) (Trailers, bool) {
 			t.Environment, err = unquote(value)
 		case keyRing:
 			t.Ring, err = unquote(value)
+		case keyBase:
+			t.Base, err = unquote(value)
 		case keyPath:
 			value, err = unquote(value)
 			t.Paths = append(t.Paths, value)
@@ -143,9 +148,10 @@ func parseEdit(s string) (Edit, error) {
 }
 
 // SameTarget says whether two trailers are of one promotion: the same app to the
-// same environment and ring, in a directory that both name.
+// same environment and ring, for the same base branch, in a directory that both
+// name.
 func (t Trailers) SameTarget(o Trailers) bool {
-	if t.App != o.App || t.Environment != o.Environment || t.Ring != o.Ring {
+	if t.App != o.App || t.Environment != o.Environment || t.Ring != o.Ring || t.Base != o.Base {
 		return false
 	}
 	return len(t.Paths) == 0 || len(o.Paths) == 0 ||
@@ -157,6 +163,9 @@ func (t Trailers) Target() string {
 	s := t.App + " to " + t.Environment
 	if t.Ring != "" {
 		s += "." + t.Ring
+	}
+	if t.Base != "" {
+		s += " on " + t.Base
 	}
 	if len(t.Paths) > 0 {
 		s += " (" + strings.Join(t.Paths, ", ") + ")"

@@ -96,6 +96,7 @@ type About struct {
 	PullRequestWord string   // "pull request" or "merge request"
 	PullRequestMark string   // "#" or "!": what stands before a number
 	BodyLimit       int      // characters that a body may have
+	TellsAutoMerge  bool     // PullRequests says whether auto-merge is set
 	PullRequests    bool     // false: a proposal is a pushed branch (plain git)
 	Warnings        []string // what is known of the credential's limits before any call
 }
@@ -199,6 +200,11 @@ type Proposal struct {
 	Assignees     []string
 	Draft         bool // on opening only
 	AutoMerge     bool
+
+	// Was is the pull request that Number names, as it was read. One that is not open
+	// any more when it is updated keeps the title and body that it had, and the
+	// answer is ErrMoved.
+	Was *PullRequest
 
 	// Renewed: what is proposed is another digest than before. Auto-merge is
 	// cleared (unless asked for again) and approvals are dismissed where the forge

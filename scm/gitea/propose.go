@@ -121,7 +121,24 @@ func (r *Repository) edit(ctx context.Context, p scm.Proposal) (*sdk.PullRequest
 	if err := g.Wait(); err != nil {
 		return nil, nil, err
 	}
+	if raw.State != sdk.StateOpen {
+		return nil, nil, r.giveBack(ctx, p)
+	}
 	return &raw, append(cancelled, dismissed...), checkPull(&raw)
+}
+
+// giveBack gives a pull request that was closed or merged meanwhile the text back
+// that people decided on, and answers ErrMoved.
+func (r *Repository) giveBack(ctx context.Context, p scm.Proposal) error {
+	moved := fmt.Errorf("%w: pull request %d was closed or merged meanwhile", scm.ErrMoved, p.Number)
+	if p.Was == nil {
+		return moved
+	}
+	in := map[string]any{"title": p.Was.Title, "body": p.Was.Body}
+	if _, err := r.repoCall(ctx, request{method: http.MethodPatch, path: pullPath(p.Number), in: in}); err != nil {
+		return fmt.Errorf("%w, and its text could not be given back: %w", moved, err)
+	}
+	return moved
 }
 
 func pullPath(number int) string { return "/pulls/" + strconv.Itoa(number) }

@@ -104,7 +104,7 @@ func (r *Repository) About() scm.About {
 	return scm.About{
 		Forge: "github", Host: r.host, Name: r.owner + "/" + r.name, URL: r.web,
 		PullRequestWord: "pull request", PullRequestMark: "#",
-		BodyLimit: bodyLimit, PullRequests: true, Warnings: r.warnings(),
+		BodyLimit: bodyLimit, PullRequests: true, TellsAutoMerge: true, Warnings: r.warnings(),
 	}
 }
 

@@ -184,7 +184,15 @@ func (r *Repository) edit(ctx context.Context, number int, p scm.Proposal) (*git
 	if pr.GetNumber() != number {
 		return nil, r.broken(doing, errEmptyAnswer)
 	}
-	return pr, nil
+	if pr.GetState() == "open" {
+		return pr, nil
+	}
+	if p.Was != nil { // what was merged or closed says what people decided on
+		if _, _, err := r.api().PullRequests.Edit(ctx, r.owner, r.name, number, &github.PullRequest{Title: &p.Was.Title, Body: &p.Was.Body}); err != nil {
+			return nil, r.fault(fmt.Sprintf("give pull request #%d, which was closed meanwhile, its text back", number), err)
+		}
+	}
+	return nil, fmt.Errorf("%s: %s: %w: it was closed or merged meanwhile", r.fullName(), doing, scm.ErrMoved)
 }
 
 // notOpened explains why GitHub opened none.

@@ -106,7 +106,7 @@ func about(base *url.URL, project string, o Options) scm.About {
 	a := scm.About{
 		Forge: "gitlab", Host: base.Host, Name: project, URL: web,
 		PullRequestWord: "merge request", PullRequestMark: "!",
-		BodyLimit: bodyLimit, PullRequests: true,
+		BodyLimit: bodyLimit, PullRequests: true, TellsAutoMerge: true,
 	}
 	if o.Token == "" {
 		a.Warnings = append(a.Warnings, "no GitLab token: only what is public can be read, and nothing proposed")

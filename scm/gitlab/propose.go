@@ -123,10 +123,16 @@ func (r *Repository) update(ctx context.Context, p scm.Proposal, known *gl.Merge
 	if e := r.explain(resp, err); e != nil {
 		return nil, r.fail(what, e)
 	}
-	if state(m) != scm.Open {
-		return nil, r.fail(what, &refusal{kind: scm.ErrMoved, text: "it is " + m.State})
+	if state(m) == scm.Open {
+		return m, nil
 	}
-	return m, nil
+	if p.Was != nil { // what was merged or closed says what people decided on
+		back := &gl.UpdateMergeRequestOptions{Title: ref(titled(p.Was.Title, p.Was.Draft)), Description: &p.Was.Body}
+		if _, resp, err := r.api.MergeRequests.UpdateMergeRequest(r.project, p.Number, back, gl.WithContext(ctx)); err != nil {
+			return nil, r.fail(what+", which was closed meanwhile, back to its text", r.explain(resp, err))
+		}
+	}
+	return nil, r.fail(what, &refusal{kind: scm.ErrMoved, text: "it is " + m.State})
 }
 
 // current is a merge request as PullRequests saw it, once, to save a round; else

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -227,6 +228,18 @@ func (s *source) inListing(name string) (kind foundKind, known bool) {
 		return isMissing, true
 	}
 	return kindOf(entries[i].Type()), true
+}
+
+// listedWith is the first name in a listed directory that begins so, or "".
+func (s *source) listedWith(dir, prefix string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.listed[dir] {
+		if strings.HasPrefix(e.Name(), prefix) {
+			return e.Name()
+		}
+	}
+	return ""
 }
 
 func kindOf(mode fs.FileMode) foundKind {

@@ -19,7 +19,7 @@ func sameObjects(lists []*listEdit, afters []*document) ([]string, error) {
 	is, errAfter := asKubernetes(afters[0].raw)
 	switch {
 	case errAfter != nil && errBefore == nil:
-		return nil, fmt.Errorf("Kubernetes could no longer read the file: %w", errAfter)
+		return nil, fmt.Errorf("to Kubernetes the file could no longer be read: %w", errAfter)
 	case errAfter != nil:
 		return []string{fmt.Sprintf("%s: Kubernetes could not read the file before and cannot now: %v", file, errAfter)}, nil
 	case errBefore != nil:

@@ -94,6 +94,10 @@ func (o objectBuild) follow(ctx context.Context, s *source, after map[string][]b
 	if err := s.read(ctx, []ask{{o.at, guessDirectory}}); err != nil {
 		return o.cannot(err)
 	}
+	if name := s.listedWith(o.at, ".argocd-source"); name != "" && o.is.strings {
+		o.skipped = fmt.Sprintf("%s overrides what the object says of its source", path.Join(o.at, name))
+		return nil
+	}
 	var err error
 	if o.old, err = o.followSide(ctx, s, o.was); err != nil {
 		return o.cannot(err)

@@ -74,6 +74,7 @@ func objectProofs() map[string]objectProof {
 		"Argo CD, a repository not known":   {tree: proveApps + argoObject(argo, argoImages), status: Proven, changed: []string{api}, says: []string{"its repoURL (https://git.example/acme/config) is taken for this repository"}},
 		"Argo CD, another repository":       {tree: proveApps + argoObject("repoURL: git@git.example:acme/todo.git\n    path: apps/todo", argoImages), repository: own, status: Skipped, says: []string{"acme/todo.git, which is not this repository"}},
 		"Argo CD, a fixed commit":           {tree: proveApps + argoObject(argo+"\n    targetRevision: 0123abc", argoImages), repository: own, status: Skipped, says: []string{"fixed at 0123abc"}},
+		"Argo CD, overridden in the source": {tree: proveApps + "-- apps/todo/.argocd-source-todo.yaml --\nkustomize: {images: []}\n" + argoObject(argo, argoImages), repository: own, status: Skipped, says: []string{"apps/todo/.argocd-source-todo.yaml overrides"}},
 		"Argo CD, no path":                  {tree: proveApps + argoObject("repoURL: https://git.example/acme/config", argoImages), repository: own, status: Skipped, says: []string{"no path"}},
 		"Argo CD, nothing runs it":          {tree: proveApps + argoObject(argo, strings.Replace(argoImages, "todo-api", "todo", 1)), entry: "ghcr.io/acme/todo", repository: own, is: ErrNoEffect, says: []string{"clusters/todo.yaml"}},
 		"Argo CD, a directory that is gone": {tree: proveBase + argoObject(argo, argoImages), repository: own, status: Skipped, says: []string{"not in this repository"}},

@@ -50,7 +50,7 @@ func (r *Repository) mergeNow(ctx context.Context, number int, head string) (str
 	case err != nil:
 		return "", fmt.Errorf("it is merged, by which commit is not known: %w", err)
 	}
-	return "", errors.New("Gitea says that it is merged, and shows it open")
+	return "", fmt.Errorf("%w: the server says that it is merged, and shows it open", scm.ErrUnavailable)
 }
 
 // mergedWith is the commit of a merged pull request, if head was merged.

@@ -139,7 +139,10 @@ func escape(path string) string {
 // Protect implements scmtest.Person: nobody may push.
 func (p *Person) Protect(pattern string) {
 	in := map[string]any{"rule_name": strings.ReplaceAll(pattern, "*", "**"), "enable_push": false}
-	if err := p.call("", http.MethodPost, "/branch_protections", in, nil); err != nil {
+	if p.call("", http.MethodPost, "/branch_protections", in, nil) == nil {
+		return
+	}
+	if err := p.protectAgain(in); err != nil {
 		panic(err)
 	}
 }

@@ -1,0 +1,51 @@
+package giteareal
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"tagboat/scm"
+	"tagboat/scm/scmtest"
+)
+
+var _ scmtest.Witness = (*Person)(nil)
+
+// PostStatus implements scmtest.Witness, as the administrator.
+func (p *Person) PostStatus(sha string, s scmtest.Status) (scmtest.Status, error) {
+	in := map[string]any{"context": s.Context, "state": s.State, "description": s.Description, "target_url": s.URL}
+	return s, p.call("", http.MethodPost, "/statuses/"+sha, in, nil)
+}
+
+// Grant implements scmtest.Witness. The repository is public: all can read it.
+func (p *Person) Grant(login string, granted scm.Permission) error {
+	if granted == scm.PermissionNone {
+		return fmt.Errorf("a public repository can be read by all: %w", errors.ErrUnsupported)
+	}
+	if err := p.server.AddUser(p.ctx, login); err != nil {
+		return err
+	}
+	return p.call("", http.MethodPut, "/collaborators/"+login, map[string]any{"permission": string(granted)}, nil)
+}
+
+// AddTeam implements scmtest.Witness, in an organisation for each repository.
+func (p *Person) AddTeam(name, member string) (string, error) {
+	org := "org-" + p.name
+	if _, err := p.server.Call(p.ctx, "", http.MethodPost, "/orgs", map[string]any{"username": org}, nil); err != nil {
+		return "", err
+	}
+	var made struct{ ID int }
+	in := map[string]any{"name": name, "permission": "write", "units": []string{"repo.code"}}
+	if _, err := p.server.Call(p.ctx, "", http.MethodPost, "/orgs/"+org+"/teams", in, &made); err != nil {
+		return "", err
+	}
+	_, err := p.server.Call(p.ctx, "", http.MethodPut, fmt.Sprintf("/teams/%d/members/%s", made.ID, member), nil, nil)
+	return org + "/" + name, err
+}
+
+// protectAgain is Protect where there is a rule of that name already.
+func (p *Person) protectAgain(in map[string]any) error {
+	rule := strings.ReplaceAll(fmt.Sprint(in["rule_name"]), "/", "%2F")
+	return p.call("", http.MethodPatch, "/branch_protections/"+rule, map[string]any{"enable_push": in["enable_push"]}, nil)
+}

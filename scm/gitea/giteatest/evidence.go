@@ -30,8 +30,8 @@ func statusObject(s scmtest.Status) object {
 }
 
 // combinedStatus is the latest of each context, highest id first. Its total is
-// that of the page, and X-Total-Count that of one context (both measured on
-// 1.26.0). A page without any has null for its statuses.
+// that of the page, and X-Total-Count that of one context (both from the source of
+// 1.26.0: ToCombinedStatus, CountLatestCommitStatus). A page without any has null for its statuses.
 func (c *call) combinedStatus() {
 	i, ok := c.commitAt(c.args[0])
 	if !ok {

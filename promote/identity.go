@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tagboat/image"
+	"tagboat/overlay"
 	"tagboat/record"
 )
 
@@ -43,8 +44,12 @@ func identify(q Request) (identity, error) {
 		return misused("%v", err)
 	}
 	if id.Environment == "" {
-		id.Environment = path.Base(target)
-		if target == "." {
+		named := target
+		if file, _, ok := overlay.FileOf(target); ok {
+			named = path.Dir(file) // a file is named after the app; its directory is the environment's
+		}
+		id.Environment = path.Base(named)
+		if named == "." {
 			return misused("no environment: --path names the top of the repository, so name the environment with --to")
 		}
 		if err := record.CheckName("environment", id.Environment); err != nil {

@@ -65,7 +65,7 @@ func (r *run) prove(ctx context.Context, fsys fs.FS, edited overlay.Edited, res 
 		r.progress("building before and after")
 	}
 	var err error
-	if res.Proof, err = overlay.Prove(ctx, fsys, r.id.Paths, edited, r.q.Prove); err != nil {
+	if res.Proof, err = overlay.Prove(ctx, fsys, r.id.Paths, edited, r.q.Prove, r.urls()...); err != nil {
 		return err
 	}
 	res.Warnings = append(res.Warnings, res.Proof.Warnings...)
@@ -88,4 +88,13 @@ func (r *run) shared(fsys fs.FS) error {
 		}
 	}
 	return nil
+}
+
+// urls are those of the config repository, as an Argo CD or Flux object in it may
+// name it; none of a working tree.
+func (r *run) urls() []string {
+	if r.repo == nil || r.repo.About().Host == "" {
+		return nil
+	}
+	return []string{r.repo.About().URL}
 }

@@ -40,7 +40,7 @@ func (r *run) outdated(ctx context.Context, sets []overlay.Set, resolved []Resol
 		}
 		wait.Go(func() {
 			facts := factsOf(resolved, set.To.Digest)
-			old, err := r.Registry.Facts(ctx, have.Image)
+			old, err := r.factsAt(ctx, have.Image)
 			if err != nil {
 				return // what is no longer there tells nothing
 			}
@@ -51,6 +51,18 @@ func (r *run) outdated(ctx context.Context, sets []overlay.Set, resolved []Resol
 	}
 	wait.Wait()
 	return strings.Join(slices.DeleteFunc(reasons, func(s string) bool { return s == "" }), "; ")
+}
+
+// factsAt gives the facts of what is pinned; a tag alone is what it points at now.
+func (r *run) factsAt(ctx context.Context, ref image.Reference) (registry.Facts, error) {
+	if ref.Digest == "" {
+		found, errs := r.Registry.ResolveAll(ctx, []registry.Query{{Reference: ref}})
+		if errs[0] != nil {
+			return registry.Facts{}, errs[0]
+		}
+		ref = found[0].Reference
+	}
+	return r.Registry.Facts(ctx, ref)
 }
 
 func presentFor(present []record.Edit, set overlay.Set) *record.Edit {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 
@@ -127,21 +126,24 @@ func again(files fs.FS, t record.Trailers) ([]overlay.Set, error) {
 func setsFor(entries []overlay.Entry, dirs []string, edits []record.Edit) []overlay.Set {
 	var sets []overlay.Set
 	for _, e := range edits {
-		i := slices.IndexFunc(entries, func(entry overlay.Entry) bool { return entry.Name == e.Entry && entry.File == e.File })
 		set := overlay.Set{To: e.Image, Rename: e.Rename}
 		if e.DigestOnly {
 			set.Pin = overlay.PinDigest
 		}
-		switch {
-		case i >= 0:
-			set.Entry = entries[i]
-		case e.Add && slices.Contains(dirs, path.Dir(e.File)):
-			set.Entry = overlay.Entry{Dir: path.Dir(e.File), File: e.File, Name: e.Entry}
-			if e.Image.Repository != e.Entry {
-				set.Entry.NewName = e.Image.Repository
+		found := false
+		for _, entry := range entries {
+			if entry.Name == e.Entry && entry.File == e.File {
+				set.Entry, found = entry, true
+				sets = append(sets, set)
 			}
-		default:
+		}
+		at := slices.IndexFunc(dirs, func(dir string) bool { return overlay.Holds(dir, e.File) })
+		if found || !e.Add || at < 0 {
 			continue
+		}
+		set.Entry = overlay.Entry{Dir: dirs[at], File: e.File, Name: e.Entry}
+		if e.Image.Repository != e.Entry {
+			set.Entry.NewName = e.Image.Repository
 		}
 		sets = append(sets, set)
 	}

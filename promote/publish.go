@@ -181,7 +181,7 @@ func covers(proposed []record.Edit, changes []overlay.Change) bool {
 	for _, c := range changes {
 		if !slices.ContainsFunc(proposed, func(e record.Edit) bool {
 			return e.File == c.File && e.Entry == c.Entry && e.Image.Digest == c.To.Digest &&
-				e.Image.Repository == c.To.Repository && (e.Image.Tag == "") == (c.To.Tag == "")
+				e.Image.Repository == c.To.Repository
 		}) {
 			return false
 		}

@@ -85,12 +85,20 @@ func (t *tool) set(c *cli.Context) error {
 // bases can be built, and the directory's path from there. Outside of git the top
 // is the working directory.
 func workingTree(dir string) (top, path string, err error) {
-	abs, err := filepath.Abs(dir)
+	object := ""
+	if file, name, ok := overlay.FileOf(filepath.ToSlash(dir)); ok && name != "" {
+		dir, object = file, "#"+name
+	}
+	target, err := filepath.Abs(dir)
 	if err != nil {
 		return "", "", err
 	}
-	if info, err := os.Stat(abs); err != nil || !info.IsDir() {
-		return "", "", misused("--path %s is no directory", dir)
+	abs := target
+	switch info, err := os.Stat(abs); {
+	case err != nil:
+		return "", "", misused("--path %s is neither a directory nor a file", dir)
+	case !info.IsDir():
+		abs = filepath.Dir(abs)
 	}
 	for top = abs; ; top = filepath.Dir(top) {
 		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil {
@@ -103,11 +111,14 @@ func workingTree(dir string) (top, path string, err error) {
 			break
 		}
 	}
-	path, err = filepath.Rel(top, abs)
+	path, err = filepath.Rel(top, target)
 	if err != nil || !filepath.IsLocal(path) {
-		return abs, ".", nil
+		top = abs
+		if path, err = filepath.Rel(top, target); err != nil {
+			return "", "", err
+		}
 	}
-	return top, filepath.ToSlash(path), nil
+	return top, filepath.ToSlash(path) + object, nil
 }
 
 // write puts edited files in place, each whole or not at all, and only over the

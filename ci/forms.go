@@ -3,6 +3,7 @@ package ci
 import (
 	"encoding/base64"
 	"encoding/json"
+	"html"
 	"net/url"
 	"strconv"
 	"strings"
@@ -46,7 +47,7 @@ func forms(secret string) []string {
 	}
 	quoted, _ := json.Marshal(secret) // a string always can be
 	found = append(found, inner(string(quoted)), inner(plainJSON(secret)),
-		inner(strconv.Quote(secret)), inner(strconv.QuoteToASCII(secret)))
+		inner(strconv.Quote(secret)), inner(strconv.QuoteToASCII(secret)), html.EscapeString(secret))
 	return append(found, base64Forms(secret)...)
 }
 

@@ -171,6 +171,9 @@ func (o *order) run(ctx context.Context, j job) (Result, error) {
 		return res, fmt.Errorf("promote %s to %s: %w", j.app, j.at, err)
 	}
 	q.Base = tip.Branch
+	if q.proveWith, err = o.config.ProveWith(repo.Files(ctx, tip.Commit.SHA), j.app, j.at); err != nil {
+		return res, fmt.Errorf("promote %s to %s: %w", j.app, j.at, err)
+	}
 	if o.e.From != "" {
 		if q.source, err = o.source(ctx, j.app); err != nil {
 			return res, fmt.Errorf("promote %s from %s to %s: %w", j.app, o.e.From, j.at, err)
@@ -195,6 +198,9 @@ func (o *order) request(ctx context.Context, j job, policy config.Policy) (Reque
 	}
 	q, repo := o.q, o.repo
 	q.Images, q.Base = j.images, environment.Branch
+	if environment.Forge != "" {
+		return Request{}, nil, fmt.Errorf("%w: %s has forge for %s: name the repository by a URL whose host tells", ErrNotEnforced, config.FileName, environment.Name)
+	}
 	if environment.Repository != "" {
 		if repo, err = o.Open(ctx, environment.Repository); err != nil {
 			return Request{}, nil, err
@@ -238,7 +244,7 @@ func enforced(p config.Policy) error {
 	}{
 		{"merge: direct", p.Merge == config.Direct}, {"gates.soak", p.Gates.Soak > 0}, {"gates.checks", len(p.Gates.Checks) > 0},
 		{"gates.approvals", p.Gates.Approvals > 0}, {"freeze", len(p.Freeze) > 0}, {"promoters", len(p.Promoters) > 0},
-		{"prove-with", len(p.ProveWith) > 0}, {"copy", p.Copy}, {"skip-ci", p.SkipCI}, {"commit-message", p.CommitMessage != ""},
+		{"freeze-exceptions", len(p.FreezeExceptions) > 0}, {"overriders", len(p.Overriders) > 0}, {"copy", p.Copy}, {"skip-ci", p.SkipCI}, {"commit-message", p.CommitMessage != ""},
 		{"pull-request.title", p.PullRequest.Title != ""},
 	} {
 		if rule.set {

@@ -65,7 +65,7 @@ func (r *run) prove(ctx context.Context, fsys fs.FS, edited overlay.Edited, res 
 		r.progress("building before and after")
 	}
 	var err error
-	if res.Proof, err = overlay.Prove(ctx, fsys, r.id.Paths, edited, r.q.Prove, r.urls()...); err != nil {
+	if res.Proof, err = overlay.Prove(ctx, fsys, slices.Concat(r.id.Paths, r.q.proveWith), edited, r.q.Prove, r.urls()...); err != nil {
 		return err
 	}
 	res.Warnings = append(res.Warnings, res.Proof.Warnings...)

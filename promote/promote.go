@@ -64,8 +64,9 @@ type Request struct {
 
 	Job Job
 
-	names  map[string]string // of entries, by image repository as image.Canonical spells it
-	source *source           // what the images were read from, if they were
+	names     map[string]string // of entries, by image repository as image.Canonical spells it
+	proveWith []string          // overlays that prove what is built elsewhere
+	source    *source           // what the images were read from, if they were
 }
 
 // Job is the CI job that asks, for the reviewer to read. Nothing is decided on it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"tagboat/ci"
 	"tagboat/config"
@@ -73,6 +74,34 @@ func failureOf(err error) failure {
 
 func misused(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", promote.ErrMisused, fmt.Sprintf(format, args...))
+}
+
+// fail tells an error that came before there was any result, also to machines that
+// asked for JSON and to the CI.
+func (t *tool) fail(args []string, err error) exitError {
+	t.complain(err)
+	none := promote.Result{Outcome: promote.Failed}
+	all := []promotion{promotionOf(none, err)}
+	if len(args) > 1 && (args[1] == "promote" || args[1] == "set") {
+		if ciErr := t.tellCI(all, []promote.Result{none}); ciErr != nil {
+			t.warn(ciErr.Error())
+		}
+	}
+	if asksJSON(args) {
+		_ = t.printJSON(report{SchemaVersion: 1, Promotions: all}) // standard output is closed: nobody listens
+	}
+	return exitError{failureOf(err).exit}
+}
+
+// asksJSON says whether a command line that could not be read asks for JSON.
+func asksJSON(args []string) bool {
+	for i, arg := range args {
+		arg = strings.TrimLeft(arg, "-")
+		if arg == "output=json" || arg == "output" && i+1 < len(args) && args[i+1] == "json" {
+			return true
+		}
+	}
+	return false
 }
 
 // complain tells an error to people and, in CI, on the run's page.

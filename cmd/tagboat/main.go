@@ -56,8 +56,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, env func(
 	}
 	var done exitError
 	if !errors.As(err, &done) {
-		t.complain(err)
-		done.code = failureOf(err).exit
+		done = t.fail(args, err)
 	}
 	return done.code
 }

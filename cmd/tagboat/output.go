@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -181,7 +182,51 @@ func exitOf(errs []error) error {
 	return exitError{code}
 }
 
+// redacted hides secrets in the strings of a result before it is encoded: encoding
+// would give them another form.
+func (t *tool) redacted(v any) (any, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var tree any
+	if err := decoder.Decode(&tree); err != nil {
+		return nil, err
+	}
+	found := false
+	t.walk(tree, &found)
+	if !found {
+		return v, nil // in the order of its fields
+	}
+	return tree, nil
+}
+
+// walk redacts the strings of a decoded document in place.
+func (t *tool) walk(tree any, found *bool) any {
+	switch node := tree.(type) {
+	case string:
+		hidden := t.redactor.Redact(node)
+		*found = *found || hidden != node
+		return hidden
+	case []any:
+		for i := range node {
+			node[i] = t.walk(node[i], found)
+		}
+	case map[string]any:
+		for key := range node {
+			node[key] = t.walk(node[key], found)
+		}
+	}
+	return tree
+}
+
 func (t *tool) printJSON(v any) error {
+	v, err := t.redacted(v)
+	if err != nil {
+		return err
+	}
 	encoder := json.NewEncoder(t.stdout)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
@@ -248,7 +293,11 @@ func (t *tool) tellCI(all []promotion, results []promote.Result) error {
 		return nil
 	}
 	r := results[0] // single outputs tell the first promotion, "result" all of them
-	result, err := json.Marshal(report{SchemaVersion: 1, Promotions: all})
+	shown, err := t.redacted(report{SchemaVersion: 1, Promotions: all})
+	if err != nil {
+		return err
+	}
+	result, err := json.Marshal(shown)
 	if err != nil {
 		return err
 	}

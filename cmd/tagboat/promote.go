@@ -17,7 +17,7 @@ import (
 
 // The options that several commands share mean the same in each.
 func pathFlag() cli.Flag {
-	return &cli.StringFlag{Name: "path", Usage: "overlay `DIR` with the environment's kustomization"}
+	return &cli.StringFlag{Name: "path", Usage: "overlay `DIR` with the environment's kustomization (or a Flux or Argo CD FILE)"}
 }
 
 func entryFlags() []cli.Flag {

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -125,26 +127,38 @@ func workingTree(dir string) (top, path string, err error) {
 // bytes that were read.
 func write(root *os.Root, files []overlay.File) error {
 	for _, f := range files {
-		name := filepath.FromSlash(f.Path)
-		now, err := root.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		if !bytes.Equal(now, f.Before) {
-			return fmt.Errorf("write %s: it was changed meanwhile: run again", f.Path)
-		}
-		info, err := root.Stat(name)
-		if err != nil {
-			return err
-		}
-		temporary := name + ".tagboat"
-		if err := root.WriteFile(temporary, f.After, info.Mode().Perm()); err != nil {
+		if err := writeFile(root, f); err != nil {
 			return fmt.Errorf("write %s: %w", f.Path, err)
 		}
-		if err := root.Rename(temporary, name); err != nil {
-			_ = root.Remove(temporary)
-			return fmt.Errorf("write %s: %w", f.Path, err)
-		}
+	}
+	return nil
+}
+
+func writeFile(root *os.Root, f overlay.File) error {
+	name := filepath.FromSlash(f.Path)
+	now, err := root.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(now, f.Before) {
+		return errors.New("it was changed meanwhile: run again")
+	}
+	info, err := root.Stat(name)
+	if err != nil {
+		return err
+	}
+	temporary := fmt.Sprintf("%s.%s.tmp", name, rand.Text())
+	out, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(f.After)
+	err = errors.Join(err, out.Chmod(info.Mode().Perm()), out.Close())
+	if err == nil {
+		err = root.Rename(temporary, name)
+	}
+	if err != nil {
+		return errors.Join(err, root.Remove(temporary))
 	}
 	return nil
 }

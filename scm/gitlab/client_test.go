@@ -66,7 +66,8 @@ func TestAbout(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.want.Forge, c.want.PullRequestWord, c.want.PullRequestMark, c.want.BodyLimit, c.want.PullRequests = "gitlab", "merge request", "!", 1_048_576, true
+		c.want.Forge, c.want.PullRequestWord, c.want.PullRequestMark, c.want.BodyLimit = "gitlab", "merge request", "!", 1_048_576
+		c.want.PullRequests, c.want.TellsAutoMerge = true, true
 		if d := cmp.Diff(c.want, r.About()); d != "" {
 			t.Error(d)
 		}

@@ -99,6 +99,8 @@ func laxer() map[string]string {
 		"propose without a head branch opens nothing": "it makes the branches of a pull request that are not there",
 		"propose with labels and people":              "it assigns nobody to a pull request (404)",
 		"propose with people who are nobody warns":    "it asks people who are not there for a review",
+		"approvals: none":                             "it takes no review without a body",
+		"approvals: for an older head are stale":      "a pull request keeps the head that it was opened with",
 	}
 }
 

@@ -281,7 +281,7 @@ func (r *Repository) moveWithoutSwap(ctx context.Context, m move) error {
 		return nil
 	}
 	a, _ := answerOf(err)
-	if a.has(http.StatusUnprocessableEntity, "Reference does not exist", "not a fast forward") {
+	if a.has(http.StatusUnprocessableEntity, "Reference does not exist", "not a fast forward", "not a fast-forward") {
 		return r.refusal(doing, a, scm.ErrMoved)
 	}
 	if !ambiguous(err) {

@@ -310,5 +310,5 @@ func (r *Repository) notMade(ctx context.Context, c change, cause error) error {
 	if statusOf(cause) == http.StatusInternalServerError && err == nil && (!f.swap || f.unknown) {
 		return fmt.Errorf("%w: nothing was committed; Gitea before 1.26 says 500 when a hook or a branch rule refuses, and its log has the reason: %w", scm.ErrRefused, cause)
 	}
-	return fmt.Errorf("%w (nothing was committed)", cause)
+	return fmt.Errorf("%w (no such commit was seen yet: run again)", cause)
 }

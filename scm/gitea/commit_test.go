@@ -243,8 +243,8 @@ func TestRefusedWrites(t *testing.T) {
 		want    error
 		says    string
 	}{
-		"502 before a commit":      {fault: giteatest.Fault{Method: "POST", Path: "/contents", Status: 502}, want: scm.ErrUnavailable, says: "nothing was committed"},
-		"no answer, nothing done":  {fault: giteatest.Fault{Method: "POST", Path: "/contents"}, want: scm.ErrUnavailable, says: "nothing was committed"},
+		"502 before a commit":      {fault: giteatest.Fault{Method: "POST", Path: "/contents", Status: 502}, want: scm.ErrUnavailable, says: "no such commit was seen"},
+		"no answer, nothing done":  {fault: giteatest.Fault{Method: "POST", Path: "/contents"}, want: scm.ErrUnavailable, says: "no such commit was seen"},
 		"read-only token":          {options: giteatest.Options{ReadOnly: true}, want: scm.ErrDenied, says: "write:repository"},
 		"archived":                 {options: giteatest.Options{Archived: true}, want: scm.ErrRefused, says: "archived"},
 		"a limit that is too long": {fault: giteatest.Fault{Method: "POST", Path: "/contents", Status: 429, Header: http.Header{"Retry-After": {"86400"}}}, want: scm.ErrRateLimited},

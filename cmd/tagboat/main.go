@@ -83,7 +83,14 @@ func (t *tool) app() *cli.App {
 		HideVersion: true,
 		Writer:      t.stdout,
 		ErrWriter:   t.stderr,
-		Commands:    []*cli.Command{t.promoteCommand(), t.setCommand(), t.resolveCommand(), t.demoCommand(), t.schemaCommand(), t.versionCommand()},
+		Commands: []*cli.Command{
+			t.promoteCommand(),
+			t.setCommand(),
+			t.resolveCommand(),
+			t.demoCommand(),
+			t.schemaCommand(),
+			t.versionCommand(),
+		},
 
 		ExitErrHandler: func(*cli.Context, error) {},
 		OnUsageError:   usageError,

@@ -38,7 +38,7 @@ type Environments struct {
 // promotion's failure does not stop the others; results and errors stand side by
 // side. The last error is of the request as a whole.
 func (p *Promoter) RunEnvironments(ctx context.Context, q Request, e Environments) ([]Result, []error, error) {
-	repo, err := p.Open(ctx, q.Repository)
+	repo, err := p.Open(ctx, q.Repository, "")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -198,11 +198,8 @@ func (o *order) request(ctx context.Context, j job, policy config.Policy) (Reque
 	}
 	q, repo := o.q, o.repo
 	q.Images, q.Base = j.images, environment.Branch
-	if environment.Forge != "" {
-		return Request{}, nil, fmt.Errorf("%w: %s has forge for %s: name the repository by a URL whose host tells", ErrNotEnforced, config.FileName, environment.Name)
-	}
 	if environment.Repository != "" {
-		if repo, err = o.Open(ctx, environment.Repository); err != nil {
+		if repo, err = o.Open(ctx, environment.Repository, environment.Forge); err != nil {
 			return Request{}, nil, err
 		}
 	}

@@ -54,7 +54,7 @@ func newWorld(t *testing.T, forge forgeFor) *world {
 	}
 	w.promoter = &promote.Promoter{
 		Registry: client,
-		Open:     func(context.Context, string) (scm.Repository, error) { return w.repo, nil },
+		Open:     func(context.Context, string, string) (scm.Repository, error) { return w.repo, nil },
 		Sleep:    func(context.Context, time.Duration) error { return nil },
 	}
 	return w

@@ -118,7 +118,7 @@ func (r *run) ancestry(ctx context.Context, asked, present registry.Facts) (age,
 	if err != nil || base.Scheme != u.Scheme {
 		return unknown, ""
 	}
-	source, err := r.Open(ctx, asked.Source)
+	source, err := r.Open(ctx, asked.Source, "")
 	if err != nil {
 		return unknown, ""
 	}

@@ -28,8 +28,9 @@ type Registry interface {
 // Promoter runs promotions. Registry and Open are required.
 type Promoter struct {
 	Registry Registry
-	// Open gives a code repository by its name or URL; it makes no call.
-	Open func(ctx context.Context, repository string) (scm.Repository, error)
+	// Open gives a code repository by its name or URL, and by its forge's name where
+	// that does not tell ("" else); it makes no call.
+	Open func(ctx context.Context, repository, forge string) (scm.Repository, error)
 	// Progress is told in one line what is being done; nil is silent.
 	Progress func(line string)
 	// Sleep waits between attempts; nil is the real clock.
@@ -143,7 +144,7 @@ func (p *Promoter) Run(ctx context.Context, q Request) (Result, error) {
 	if err != nil {
 		return Result{Outcome: Failed}, err
 	}
-	repo, err := p.Open(ctx, q.Repository)
+	repo, err := p.Open(ctx, q.Repository, "")
 	if err != nil {
 		return Result{App: id.App, Environment: id.Environment, HeadBranch: id.Branch, Outcome: Failed}, err
 	}

@@ -32,7 +32,7 @@ func (o *order) source(ctx context.Context, app string) (*source, error) {
 	}
 	s := &source{environment: environment.Name, repo: o.repo}
 	if environment.Repository != "" {
-		if s.repo, err = o.Open(ctx, environment.Repository); err != nil {
+		if s.repo, err = o.Open(ctx, environment.Repository, environment.Forge); err != nil {
 			return nil, err
 		}
 	}

@@ -103,7 +103,7 @@ func (s *stage) promoter() (*promote.Promoter, error) {
 	}
 	return &promote.Promoter{
 		Registry: client,
-		Open: func(context.Context, string) (scm.Repository, error) {
+		Open: func(context.Context, string, string) (scm.Repository, error) {
 			return plaingit.New(plaingit.Options{URL: s.config.URL})
 		},
 		Progress: func(line string) { s.tell("%s", line) },

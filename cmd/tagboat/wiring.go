@@ -35,9 +35,12 @@ func (t *tool) userAgent() string {
 
 // opener gives code repositories by name. The token of the config repository goes
 // to its own host alone.
-func (t *tool) opener(c *cli.Context) func(context.Context, string) (scm.Repository, error) {
-	forge, caFiles := c.String("forge"), words(c.StringSlice("ca-file"))
-	return func(_ context.Context, repo string) (scm.Repository, error) {
+func (t *tool) opener(c *cli.Context) func(ctx context.Context, repository, forge string) (scm.Repository, error) {
+	named, caFiles := c.String("forge"), words(c.StringSlice("ca-file"))
+	return func(_ context.Context, repo, forge string) (scm.Repository, error) {
+		if forge == "" {
+			forge = named
+		}
 		at, err := scm.Locate(repo, scm.LocateOptions{Forge: forge, CI: t.server()})
 		if err != nil {
 			return nil, misused("%v", err)

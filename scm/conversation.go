@@ -90,17 +90,65 @@ func ReplyMarker(comment int64) string {
 	return fmt.Sprintf("<!-- tagboat reply to %d -->", comment)
 }
 
-// ReplyBody is a body behind its marker, cut at a character so that it has at
-// most limit characters. It is for implementations of Conversation.
-func ReplyBody(comment int64, body string, limit int) (string, error) {
-	if strings.TrimSpace(body) == "" {
-		return "", errors.New("the answer is empty")
-	}
-	marker := ReplyMarker(comment) + "\n"
-	return marker + CutText(body, limit-len(marker)), nil
-}
-
 // IsReply tells whether a comment's text is the answer to a comment.
 func IsReply(body string, comment int64) bool {
 	return strings.HasPrefix(strings.TrimSpace(body), ReplyMarker(comment))
+}
+
+// Replies are the calls of a forge that Reply is made of. It is for
+// implementations of Conversation.
+type Replies struct {
+	Limit int // characters that a comment may have
+	Self  func(context.Context) (login string, err error)
+	// Since lists the comments beside one that were made after it, oldest first; ID,
+	// Author and Body are used.
+	Since  func(ctx context.Context, to Comment) ([]Comment, error)
+	Create func(ctx context.Context, to CommentRef, body string) (Comment, error)
+	Edit   func(ctx context.Context, reply CommentRef, body string) (Comment, error)
+	// Lost tells that a call that failed may have been done all the same.
+	Lost func(error) bool
+}
+
+// Reply is Conversation's: it edits the oldest answer that is there, and makes one
+// where there is none. What is there already as wanted is not written again.
+func (r Replies) Reply(ctx context.Context, to Comment, body string) (Comment, error) {
+	if strings.TrimSpace(body) == "" {
+		return Comment{}, errors.New("the answer is empty")
+	}
+	marker := ReplyMarker(to.ID) + "\n"
+	body = marker + CutText(body, r.Limit-len(marker))
+	old, err := r.find(ctx, to)
+	if err == nil && old.ID == 0 {
+		made, err := r.Create(ctx, to.CommentRef, body)
+		if err == nil || !r.Lost(err) {
+			return made, err
+		}
+		var unread error
+		if old, unread = r.find(ctx, to); unread != nil || old.ID == 0 {
+			return Comment{}, err
+		}
+	}
+	if err != nil || strings.TrimSpace(old.Body) == strings.TrimSpace(body) {
+		return old, err
+	}
+	return r.Edit(ctx, old.CommentRef, body)
+}
+
+// find is the oldest answer of the credential's own; ID 0 is none.
+func (r Replies) find(ctx context.Context, to Comment) (Comment, error) {
+	self, err := r.Self(ctx)
+	if err != nil {
+		return Comment{}, err
+	}
+	list, err := r.Since(ctx, to)
+	if err != nil {
+		return Comment{}, err
+	}
+	for _, c := range list {
+		if self != "" && strings.EqualFold(c.Author, self) && IsReply(c.Body, to.ID) {
+			c.CommentRef = CommentRef{ID: c.ID, Number: to.Number, PullRequest: to.PullRequest}
+			return c, nil
+		}
+	}
+	return Comment{}, nil
 }

@@ -3,6 +3,7 @@ package scm
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -127,4 +128,24 @@ func InputText(inputs map[string]any) (map[string]string, error) {
 		}
 	}
 	return texts, nil
+}
+
+// Tail reads r to its end and keeps the last LogLimit bytes. It is for
+// implementations of Dispatcher.
+func Tail(r io.Reader) (string, error) {
+	var kept []byte
+	part := make([]byte, 64<<10)
+	for {
+		n, err := r.Read(part)
+		kept = append(kept, part[:n]...)
+		if len(kept) > 2*LogLimit {
+			kept = append([]byte(nil), kept[len(kept)-LogLimit:]...)
+		}
+		if err == io.EOF {
+			return string(kept[max(0, len(kept)-LogLimit):]), nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("read the log: %w", err)
+		}
+	}
 }

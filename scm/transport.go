@@ -69,6 +69,7 @@ type Transport struct {
 	writes chan struct{}
 
 	readCount, writeCount atomic.Int64
+	clock                 reading
 
 	mu      sync.Mutex
 	open    time.Time // no request before it: the forge asked to wait
@@ -316,6 +317,9 @@ func (c *call) send() (*http.Response, error) {
 	if resp != nil {
 		try.Status = resp.StatusCode
 		resp.Request = c.req // without the credential, for whoever prints it
+		if sameHost(req.URL, c.t.host) {
+			c.t.clock.take(resp.Header, c.t.o.Now())
+		}
 	}
 	try.Ended = time.Now()
 	if c.t.o.Observe != nil {

@@ -15,6 +15,8 @@ type Witness interface {
 	// PostStatus posts a commit status (State pending, success or failure) as a
 	// check that somebody else runs.
 	PostStatus(sha string, s Status) (Status, error)
+	// Clock is what the forge's clock shows.
+	Clock() time.Time
 	// AddTeam makes a team with one member and gives the name that Member takes.
 	AddTeam(name, member string) (full string, err error)
 	// Grant lets a user, who is made if need be, do what p says.
@@ -51,7 +53,8 @@ func (p *StorePerson) AddTeam(name, member string) (string, error) {
 
 func evidenceCases() map[string]func(*suite) {
 	return map[string]func(*suite){
-		"statuses: none": statusesNone,
+		"clock: the forge's, after an answer":                  clockTells,
+		"statuses: none":                                       statusesNone,
 		"statuses: the latest of each context, on all pages":   statusesLatest,
 		"statuses: of that commit alone":                       statusesOfCommit,
 		"statuses of a missing commit are not found":           statusesMissing,
@@ -72,6 +75,8 @@ func evidenceCases() map[string]func(*suite) {
 }
 
 func evidenceThere(s *suite) {
+	_, clock := s.Repo.(scm.Clock)
+	s.diff("clock", s.Can.PullRequests, clock)
 	_, evidence := s.Repo.(scm.Evidence)
 	_, rights := s.Repo.(scm.Rights)
 	s.diff("evidence", s.Can.PullRequests, evidence)
@@ -85,6 +90,19 @@ func (s *suite) evidence() (scm.Evidence, Witness) {
 	w, ok := s.Person.(Witness)
 	s.need(ok, "witness beside it")
 	return e, w
+}
+
+func clockTells(s *suite) {
+	clock, ok := s.Repo.(scm.Clock)
+	if !ok {
+		s.t.Fatal("the repository is no scm.Clock")
+	}
+	_, w := s.evidence()
+	before := w.Clock().Add(-2 * time.Second)
+	s.tip("")
+	if at, ok := clock.Now(); !ok || at.Before(before) || at.After(w.Clock().Add(time.Second)) {
+		s.t.Errorf("clock %v, %v, want one between %v and %v", at, ok, before, w.Clock())
+	}
 }
 
 func (s *suite) post(sha string, st Status) {

@@ -57,6 +57,7 @@ type Store struct {
 	defaultBranch string
 	protected     []string
 	clock         func() time.Time
+	peek          func() time.Time // the clock, without a step
 	number        int
 	pulls         []*Pull
 	issues        map[int]bool
@@ -83,24 +84,42 @@ func OpenStore(git storage.Storer, defaultBranch string) (*Store, error) {
 	if err := git.SetReference(head); err != nil {
 		return nil, fmt.Errorf("set HEAD to %s: %w", defaultBranch, err)
 	}
-	return &Store{git: git, defaultBranch: defaultBranch, clock: tick(), issues: map[int]bool{}, evidence: newEvidence()}, nil
+	s := &Store{git: git, defaultBranch: defaultBranch, issues: map[int]bool{}, evidence: newEvidence()}
+	s.tick(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	return s, nil
 }
 
-// tick is the clock without a clock: each look is one second later.
-func tick() func() time.Time {
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	return func() time.Time {
+// tick is the clock without a clock: what happens is one second later each time.
+func (s *Store) tick(now time.Time) {
+	s.clock = func() time.Time {
 		now = now.Add(time.Second)
 		return now
 	}
+	s.peek = func() time.Time { return now }
 }
 
 // SetClock replaces the Store's clock, which starts at 2026-01-01 UTC and goes
-// one second further at each look. now is called under the Store's lock.
+// one second further with everything that happens. now is called under the
+// Store's lock.
 func (s *Store) SetClock(now func() time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.clock = now
+	s.clock, s.peek = now, now
+}
+
+// Clock is the time that the Store's clock shows: what a fake says in the header
+// Date.
+func (s *Store) Clock() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.peek()
+}
+
+// Advance lets time pass, after which the clock ticks again.
+func (s *Store) Advance(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tick(s.peek().Add(d))
 }
 
 // DefaultBranch names the default branch.
@@ -297,7 +316,7 @@ func (s *Store) move(name string, to plumbing.Hash) error {
 // objects is what the gitobj functions read and write.
 func (s *Store) objects() storer.EncodedObjectStorer { return s.git }
 
-// Now looks at the Store's clock.
+// Now is the time of something that happens now: the default clock goes on.
 func (s *Store) Now() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

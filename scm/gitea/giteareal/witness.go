@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"tagboat/scm"
 	"tagboat/scm/scmtest"
@@ -17,6 +18,9 @@ func (p *Person) PostStatus(sha string, s scmtest.Status) (scmtest.Status, error
 	in := map[string]any{"context": s.Context, "state": s.State, "description": s.Description, "target_url": s.URL}
 	return s, p.call("", http.MethodPost, "/statuses/"+sha, in, nil)
 }
+
+// Clock implements scmtest.Witness: the server runs on this machine.
+func (p *Person) Clock() time.Time { return time.Now() }
 
 // Grant implements scmtest.Witness. The repository is public: all can read it.
 func (p *Person) Grant(login string, granted scm.Permission) error {

@@ -94,6 +94,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		before(r)
 	}
 	time.Sleep(s.o.Latency)
+	w.Header().Set("Date", s.o.Store.Clock().UTC().Format(http.TimeFormat))
 	c.serve(rec)
 }
 

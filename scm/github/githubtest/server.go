@@ -182,7 +182,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 func (s *Server) serve(w *httptest.ResponseRecorder, req *http.Request, body []byte) (op string) {
-	now := time.Now()
+	now := s.Store.Clock()
 	if s.opts.App != nil {
 		now = s.opts.App.now()
 	}

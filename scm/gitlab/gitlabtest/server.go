@@ -137,6 +137,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.Op, c.Status, c.end, c.Body = q.op, a.status, s.clock, q.body
 	}
 	s.mu.Unlock()
+	w.Header().Set("Date", s.Store.Clock().UTC().Format(http.TimeFormat))
 	write(w, r, a)
 }
 

@@ -1,0 +1,162 @@
+package promote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"tagboat/record"
+	"tagboat/scm"
+)
+
+// Holds is what one reading of the hold branch found. The zero value is: nothing
+// is held.
+type Holds struct {
+	All    []record.Hold // those that read, by path; also those whose time has passed
+	Unread []UnreadHold  // files that do not read: they hold too
+
+	tip   *scm.Tip          // nil: no branch
+	bytes map[string][]byte // of every file, by path
+}
+
+// UnreadHold is a file on the hold branch that is not understood. It holds what
+// its path names; where not even the path is understood, everything.
+type UnreadHold struct {
+	Path             string
+	Environment, App string
+	Err              error
+}
+
+// hold is what an unread file does.
+func (u UnreadHold) hold() record.Hold {
+	return record.Hold{Environment: u.Environment, App: u.App, Reason: oneLine(fmt.Sprintf("%v: mend it or delete it on branch %s", u.Err, record.HoldBranch))}
+}
+
+// holdsAtOnce bounds how many hold files are read at the same time.
+const holdsAtOnce = 8
+
+// Holds reads the hold branch of a config repository. No such branch is no hold;
+// whatever else cannot be read is an error. It takes one round for the tip, one
+// for the list and one for the files (one more where apps are held), beside
+// whatever else is read.
+func (p *Promoter) Holds(ctx context.Context, repo scm.Repository) (Holds, error) {
+	tip, err := repo.Tip(ctx, record.HoldBranch)
+	if errors.Is(err, scm.ErrNotFound) {
+		return Holds{}, nil
+	}
+	if err != nil {
+		return Holds{}, err
+	}
+	h := Holds{tip: &tip, bytes: map[string][]byte{}}
+	files, err := readTree(repo.Files(ctx, tip.Commit.SHA), record.HoldDir)
+	if err != nil {
+		return Holds{}, fmt.Errorf("read the holds of %s, branch %s: %w", repo.About().Name, record.HoldBranch, err)
+	}
+	for _, f := range files {
+		h.add(f)
+	}
+	return h, nil
+}
+
+// treeFile is a file of a directory, or what stands in a file's place.
+type treeFile struct {
+	path  string
+	bytes []byte
+	odd   bool // a symlink or a submodule: it has no bytes
+}
+
+// readTree reads all files below a directory, sorted by path, the directories and
+// files of a level at the same time. A directory that is not there has none.
+func readTree(files fs.FS, dir string) ([]treeFile, error) {
+	entries, err := fs.ReadDir(files, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	found := make([][]treeFile, len(entries))
+	var group errgroup.Group
+	group.SetLimit(holdsAtOnce)
+	for i, e := range entries {
+		name := path.Join(dir, e.Name())
+		group.Go(func() (err error) {
+			found[i], err = readEntry(files, name, e)
+			return err
+		})
+	}
+	err = group.Wait()
+	return slices.Concat(found...), err
+}
+
+func readEntry(files fs.FS, name string, e fs.DirEntry) ([]treeFile, error) {
+	switch {
+	case e.IsDir():
+		return readTree(files, name)
+	case !e.Type().IsRegular():
+		return []treeFile{{path: name, odd: true}}, nil
+	}
+	b, err := fs.ReadFile(files, name)
+	return []treeFile{{path: name, bytes: b}}, err
+}
+
+func (h *Holds) add(f treeFile) {
+	hold, err := record.ParseHold(f.path, f.bytes)
+	if f.odd {
+		err = fmt.Errorf("read the hold %s: it is no file", f.path)
+	} else {
+		h.bytes[f.path] = f.bytes
+	}
+	if err == nil {
+		h.All = append(h.All, hold)
+		return
+	}
+	u := UnreadHold{Path: f.path, Err: err}
+	if environment, app, err := record.SplitHoldPath(f.path); err == nil {
+		u.Environment, u.App = environment, app
+	}
+	h.Unread = append(h.Unread, u)
+}
+
+// On lists the holds that stop a promotion of an app's digests to an environment
+// at a time (the forge's). An environment's hold holds all its apps. A hold is
+// passed where its time has come, or where it allows every one of the digests; it
+// lets nothing pass another hold.
+func (h Holds) On(environment, app string, at time.Time, digests []string) []record.Hold {
+	var on []record.Hold
+	for _, hold := range h.All {
+		if hold.Stops(environment, app, at, digests) {
+			on = append(on, hold)
+		}
+	}
+	for _, u := range h.Unread {
+		hold := u.hold()
+		if hold.Stops(environment, app, at, digests) {
+			hold.Environment = environment // one that holds everything holds this too
+			on = append(on, hold)
+		}
+	}
+	return on
+}
+
+// find is the hold of a file, and whether it reads; nil where there is no file.
+func (h Holds) find(file string) (hold *record.Hold, reads bool) {
+	for i := range h.All {
+		if h.All[i].Path() == file {
+			return &h.All[i], true
+		}
+	}
+	for _, u := range h.Unread {
+		if u.Path == file {
+			hold := u.hold()
+			return &hold, false
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,154 @@
+package inventory
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"tagboat/scm"
+)
+
+const (
+	// checkedCommits is on how many commits the checks are looked for.
+	checkedCommits = 30
+	// checkedAtOnce is of how many commits the statuses are asked for at once.
+	checkedAtOnce = 5
+)
+
+// Missing is the Word of a Check whose context no commit carries.
+const Missing = "missing"
+
+// Check is what one context says to one pattern.
+type Check struct {
+	Pattern     string
+	Context     string // "" where it is missing
+	State       scm.StatusState
+	Word        string // the forge's own, or Missing
+	Description string
+	URL         string
+	Commit      string // that carries it; "" where it is missing
+	Time        time.Time
+}
+
+// Checked tells what commit statuses and check runs say of what runs at tip since
+// it arrived. For each pattern (path.Match on the context, where * does not match
+// a '/') it takes the newest commit that carries a matching context, of those of
+// the first-parent line from tip down to arrival or to the newest commit that
+// changed the target's directories, whichever is later, at most thirty. All that
+// matches there is told, and all of it must be a success for the pattern to hold.
+// Where no commit has any, there is one Check that is pending and Missing.
+//
+// A forge without statuses is ErrUntold.
+func Checked(ctx context.Context, t Target, tip string, arrival Arrival, patterns []string) ([]Check, error) {
+	checks, err := t.checked(ctx, tip, arrival, patterns)
+	if err != nil {
+		return nil, fmt.Errorf("read the checks of what %s runs: %w", t.Branch, err)
+	}
+	return checks, nil
+}
+
+func (t Target) checked(ctx context.Context, tip string, arrival Arrival, patterns []string) ([]Check, error) {
+	for _, p := range patterns {
+		if _, err := path.Match(p, ""); err != nil {
+			return nil, fmt.Errorf("pattern %q: %w", p, err)
+		}
+	}
+	if len(patterns) == 0 {
+		return nil, nil
+	}
+	e, ok := t.Repo.(scm.Evidence)
+	if !ok {
+		return nil, fmt.Errorf("%w: %s is plain git, which has no statuses", ErrUntold, t.Repo.About().Name)
+	}
+	w, err := t.walker(tip)
+	if err != nil {
+		return nil, err
+	}
+	found := make([][]Check, len(patterns))
+	unchanged := w.unchanged(ctx, arrival)
+	for missing, looked := true, 0; missing && looked < checkedCommits; looked += checkedAtOnce {
+		commits, err := unchanged(min(checkedAtOnce, checkedCommits-looked))
+		if err != nil {
+			return nil, err
+		}
+		if len(commits) == 0 {
+			break
+		}
+		if missing, err = look(ctx, e, commits, patterns, found); err != nil {
+			return nil, err
+		}
+	}
+	return inOrder(patterns, found), nil
+}
+
+// unchanged hands out the commits of the line, from the tip on, that have the
+// target as it is at the tip, and not below the arrival.
+func (w *walker) unchanged(ctx context.Context, arrival Arrival) func(n int) ([]string, error) {
+	i, end := 0, false
+	return func(n int) (commits []string, err error) {
+		for len(commits) < n && !end {
+			c, ok, err := w.line.at(ctx, i)
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				break
+			}
+			commits = append(commits, c.SHA)
+			if end = c.SHA == arrival.Commit.SHA; !end {
+				end, err = w.changed(ctx, i)
+			}
+			if err != nil {
+				return nil, err
+			}
+			i++
+		}
+		return commits, nil
+	}
+}
+
+// look asks for the statuses of commits (newest first) side by side and enters
+// what matches a pattern that has nothing yet. It tells whether one still has.
+func look(ctx context.Context, e scm.Evidence, commits, patterns []string, found [][]Check) (missing bool, err error) {
+	said := make([][]scm.Status, len(commits))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, sha := range commits {
+		group.Go(func() (err error) {
+			said[i], err = e.Statuses(ctx, sha)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return false, err
+	}
+	for i, pattern := range patterns {
+		for k := 0; k < len(commits) && len(found[i]) == 0; k++ {
+			found[i] = matching(pattern, commits[k], said[k])
+		}
+		missing = missing || len(found[i]) == 0
+	}
+	return missing, nil
+}
+
+func matching(pattern, commit string, statuses []scm.Status) (checks []Check) {
+	for _, s := range statuses {
+		if ok, err := path.Match(pattern, s.Context); ok && err == nil {
+			checks = append(checks, Check{Pattern: pattern, Context: s.Context, State: s.State, Word: s.Word,
+				Description: s.Description, URL: s.URL, Commit: commit, Time: s.Time})
+		}
+	}
+	return checks
+}
+
+func inOrder(patterns []string, found [][]Check) (all []Check) {
+	for i, pattern := range patterns {
+		if len(found[i]) == 0 {
+			found[i] = []Check{{Pattern: pattern, State: scm.StatusPending, Word: Missing}}
+		}
+		all = append(all, found[i]...)
+	}
+	return all
+}

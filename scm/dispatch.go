@@ -28,17 +28,17 @@ type Dispatcher interface {
 	// Run tells how a run is getting on. One that is not there is ErrNotFound.
 	Run(ctx context.Context, id int64) (Run, error)
 
-	// Log is what the jobs of a run that has ended have printed, job after job in the
-	// order in which they began, at most LogLimit bytes of each (its end). No forge
+	// Output is what the jobs of a run that has ended have printed, job after job in the
+	// order in which they began, at most OutputLimit bytes of each (its end). No forge
 	// has outputs for a run that was dispatched; its log is where a caller reads what
 	// the command printed there. Each line may begin with the forge's time stamp,
 	// and text of the request is in it: believe nothing but a line that is a result
 	// for your own request.
-	Log(ctx context.Context, id int64) (string, error)
+	Output(ctx context.Context, id int64) (string, error)
 }
 
-// LogLimit is how many bytes of a job's log are read.
-const LogLimit = 1 << 20
+// OutputLimit is how many bytes of a job's log are read.
+const OutputLimit = 1 << 20
 
 // Dispatch says what is asked of a repository's CI.
 type Dispatch struct {
@@ -63,6 +63,7 @@ type Run struct {
 	State RunState
 	Word  string // the forge's own: in_progress, timed_out, manual …
 	URL   string // for people
+	Title string // the run's name; "" where the forge gave none
 }
 
 // RunState is how far a run is.
@@ -130,7 +131,7 @@ func InputText(inputs map[string]any) (map[string]string, error) {
 	return texts, nil
 }
 
-// Tail reads r to its end and keeps the last LogLimit bytes. It is for
+// Tail reads r to its end and keeps the last OutputLimit bytes. It is for
 // implementations of Dispatcher.
 func Tail(r io.Reader) (string, error) {
 	var kept []byte
@@ -138,11 +139,11 @@ func Tail(r io.Reader) (string, error) {
 	for {
 		n, err := r.Read(part)
 		kept = append(kept, part[:n]...)
-		if len(kept) > 2*LogLimit {
-			kept = append([]byte(nil), kept[len(kept)-LogLimit:]...)
+		if len(kept) > 2*OutputLimit {
+			kept = append([]byte(nil), kept[len(kept)-OutputLimit:]...)
 		}
 		if err == io.EOF {
-			return string(kept[max(0, len(kept)-LogLimit):]), nil
+			return string(kept[max(0, len(kept)-OutputLimit):]), nil
 		}
 		if err != nil {
 			return "", fmt.Errorf("read the log: %w", err)

@@ -58,6 +58,8 @@ type Comment struct {
 	ID           int
 	Author, Body string
 	Created      time.Time
+	Updated      time.Time // of the last edit; zero is none
+	Reactions    []Reaction
 }
 
 // NewPull is what OpenPull opens. Fork is the full name of the repository that

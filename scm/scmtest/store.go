@@ -61,7 +61,11 @@ type Store struct {
 	number        int
 	pulls         []*Pull
 	issues        map[int]bool
+	moves         []Move // oldest first
+	moved         int
 	evidence      evidence
+	talk          talk
+	runs          []*Run
 }
 
 // NewStore makes a repository in memory whose default branch holds files as one
@@ -298,14 +302,18 @@ func (s *Store) DeleteBranch(name, expect string) error {
 	if err := s.git.RemoveReference(plumbing.NewBranchReferenceName(name)); err != nil {
 		return fmt.Errorf("delete branch %s: %w", name, err)
 	}
+	s.record(name, "branch_deletion", at, plumbing.ZeroHash)
 	for _, p := range s.openPulls(name) {
 		s.closePull(p, "")
 	}
 	return nil
 }
 
-// move writes the reference and lets the pull requests follow.
+// move writes the reference, keeps a record and lets the pull requests follow.
 func (s *Store) move(name string, to plumbing.Hash) error {
+	if err := s.recordMove(name, to); err != nil {
+		return err
+	}
 	ref := plumbing.NewHashReference(plumbing.NewBranchReferenceName(name), to)
 	if err := s.git.SetReference(ref); err != nil {
 		return fmt.Errorf("set branch %s: %w", name, err)

@@ -19,6 +19,19 @@ func check(c *Config, r *report) {
 	checkEnvironments(c, r)
 	checkApps(c, r)
 	checkGroups(c, r)
+	checkChat(c.Chat, r)
+}
+
+func checkChat(chat Chat, r *report) {
+	for _, id := range sortedKeys(chat.Slack) {
+		at, login := join("chat.slack", id), chat.Slack[id]
+		switch {
+		case !slackGrammar.MatchString(id):
+			r.wrong(at, "%q is no Slack user's id: write TEAM/USER, as in T0123/U0456, or U0456", id)
+		case !loginGrammar.MatchString(login):
+			r.wrong(at, "%q is nobody: write the login on the forge", login)
+		}
+	}
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -37,10 +37,21 @@ type Config struct {
 	// The environments in the order of promotion.
 	Environments []Environment `yaml:"environments" jsonschema:"required,minItems=1"`
 
+	// Who the people of a chat are on the forge.
+	Chat Chat `yaml:"chat,omitempty"`
+
 	// tightened is the policy of apps that a team's file makes stricter, by the
 	// file's directory and the environment's name.
 	tightened map[string]map[string]Policy
 	owners    map[string]owner // by image repository, as image.Canonical spells it
+}
+
+// Chat maps the people of a chat to those of the forge, whose rights are asked.
+type Chat struct {
+	// Logins on the forge of Slack users, by `TEAM/USER`, for example `T0123/U0456: mei`,
+	// or by `USER` alone where the app is in one workspace. Slack shows both ids;
+	// display names and e-mail addresses are no identity.
+	Slack map[string]string `yaml:"slack,omitempty"`
 }
 
 // App is what is promoted as one: one image, or several that only go together.

@@ -57,7 +57,7 @@ func TestDocumentedExamples(t *testing.T) {
 		t.Error(err)
 	}
 	// Every key stands in the example: it is the place where people look first.
-	for _, of := range []any{Config{}, App{}, Image{}, Environment{}, Ring{}, Gates{}, Window{}, PullRequest{}} {
+	for _, of := range []any{Config{}, Chat{}, App{}, Image{}, Environment{}, Ring{}, Gates{}, Window{}, PullRequest{}} {
 		for _, f := range fieldsOf(reflect.TypeOf(of)) {
 			if f.name != "path" && f.name != "paths" && !strings.Contains(blocks[0], f.name+":") {
 				t.Errorf("the example does not show %s of %T", f.name, of)
@@ -112,6 +112,7 @@ func reference(t *testing.T) string {
 	table("`freeze[]` and `freeze-exceptions[]`", defs["Window"])
 	table("`pull-request`", defs["PullRequest"])
 	included := reflected(t, &Included{}, "").Definitions
+	table("`chat`", defs["Chat"])
 	table("A team's file", included["Included"])
 	table("A team's `environments[]`", included["Tightened"])
 	return b.String()
@@ -127,6 +128,8 @@ func valueOf(s *jsonschema.Schema) string {
 		return "list, see below"
 	case s.Type == "array":
 		return "list of texts"
+	case s.Type == "object" && s.AdditionalProperties != nil && s.AdditionalProperties.Type == "string":
+		return "texts by name"
 	case s.Type == "object":
 		return "keys by name, see below"
 	case s.Pattern == durationGrammar.String():

@@ -16,6 +16,8 @@ var (
 	nameGrammar     = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 	appGrammar      = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$`)
 	actorGrammar    = regexp.MustCompile(`^(user|team):[A-Za-z0-9_][A-Za-z0-9._/-]*(\[bot\])?$`)
+	loginGrammar    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+	slackGrammar    = regexp.MustCompile(`^(T[A-Z0-9]+/)?[UW][A-Z0-9]+$`)
 	platformGrammar = regexp.MustCompile(`^[a-z0-9]+/[a-z0-9_]+(/[a-z0-9.]+)?$`)
 )
 

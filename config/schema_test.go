@@ -96,6 +96,11 @@ func shape(name string, s *jsonschema.Schema) {
 		limit := uint64(itemLimit)
 		property("apps").MaxProperties = &limit
 		property("apps").PropertyNames = &jsonschema.Schema{Pattern: appGrammar.String()}
+	case "Chat":
+		limit := uint64(itemLimit)
+		property("slack").MaxProperties = &limit
+		property("slack").PropertyNames = &jsonschema.Schema{Pattern: slackGrammar.String()}
+		property("slack").AdditionalProperties = &jsonschema.Schema{Type: "string", Pattern: loginGrammar.String(), MinLength: one()}
 	case "App":
 		property("group").Pattern = appGrammar.String()
 		items("environments", nameGrammar)

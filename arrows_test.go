@@ -31,6 +31,7 @@ func arrows() map[string][]string {
 		"chatops":     append([]string{"promote"}, promote...),
 		"promote":     promote,
 		"inventory":   inventory,
+		"layout":      {"config", "overlay", "image"},
 		"config":      {"image"},
 		"registry":    {"image"},
 		"overlay":     {"image"},

@@ -30,8 +30,22 @@ type Evidence interface {
 	// merged last: look at its Base.
 	//
 	// Gitea and Forgejo know the merged commit alone (a merge, a squash, the last
-	// commit of a rebase or fast forward), not the other commits of the branch.
+	// commit of a rebase or fast forward), not the other commits of the branch. On
+	// a base branch's first-parent history only the earlier commits of a rebase or
+	// fast forward are missing so; Pushed tells when those came.
 	Merged(ctx context.Context, commit string) (PullRequest, error)
+
+	// Pushed is when the forge saw a branch move to a commit (a full SHA), by the
+	// forge's clock: by a push, a commit through its API or a merge. One that came
+	// among others of one push has that push's time; one that was forced away and
+	// came back has the time at which it came back. ErrNotFound, with the reason,
+	// where the forge has no record of it, keeps none for so long, or it lies
+	// further back than is read: that is no answer, and no "never".
+	//
+	// GitLab drops events after three years and keeps none of the single branches
+	// where more than three were pushed at once. Gitea and Forgejo write the record
+	// a moment after the push, and an administrator may have it cleaned up.
+	Pushed(ctx context.Context, branch, commit string) (time.Time, error)
 
 	// Approvals are the approvals of a pull request, oldest first: of each
 	// reviewer the last one, also one that was taken back or is of an older head

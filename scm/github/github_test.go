@@ -256,6 +256,9 @@ func askAll(t *testing.T, s *githubtest.Server, r *github.Repository, pr scm.Pul
 	if _, err := r.Merged(t.Context(), sha); !errors.Is(err, scm.ErrNotFound) {
 		t.Errorf("error %v", err)
 	}
+	if at, err := r.Pushed(t.Context(), "main", tipOf(t, s.Store, "main")); err != nil || at.IsZero() {
+		t.Errorf("pushed %v, %v", at, err)
+	}
 }
 
 // An emulator's branch tells no more of its commit than the SHA.

@@ -2,6 +2,7 @@ package scmtest
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,9 @@ type Witness interface {
 	PostStatus(sha string, s Status) (Status, error)
 	// Clock is what the forge's clock shows.
 	Clock() time.Time
+	// PushTogether pushes several commits, each of some files, at once. Their own
+	// dates are made.
+	PushTogether(branch, author string, made time.Time, commits ...map[string]string) (shas []string, err error)
 	// AddTeam makes a team with one member and gives the name that Member takes.
 	AddTeam(name, member string) (full string, err error)
 	// Grant lets a user, who is made if need be, do what p says.
@@ -52,7 +56,7 @@ func (p *StorePerson) AddTeam(name, member string) (string, error) {
 }
 
 func evidenceCases() map[string]func(*suite) {
-	return map[string]func(*suite){
+	cases := map[string]func(*suite){
 		"clock: the forge's, after an answer":                  clockTells,
 		"statuses: none":                                       statusesNone,
 		"statuses: the latest of each context, on all pages":   statusesLatest,
@@ -72,6 +76,8 @@ func evidenceCases() map[string]func(*suite) {
 		"approvals: of a merged pull request":                  approvalsMerged,
 		"approvals of a missing pull request are not found":    approvalsMissing,
 	}
+	maps.Copy(cases, pushedCases())
+	return cases
 }
 
 func evidenceThere(s *suite) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -43,6 +44,32 @@ func (s *Store) PushChanges(branch, author, message string, changes []TreeChange
 		return "", err
 	}
 	return s.commitTo(branch, author, message, tree, parents...)
+}
+
+// PushTogether pushes several commits, each of some files, at once. Their own dates
+// are made, whatever the Store's clock shows.
+func (s *Store) PushTogether(branch, author string, made time.Time, commits ...map[string]string) (shas []string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, exists := s.branch(branch)
+	if !exists {
+		at, _ = s.branch(s.defaultBranch)
+	}
+	for i, files := range commits {
+		var changes []TreeChange
+		for path, content := range files {
+			changes = append(changes, TreeChange{Path: path, Content: []byte(content)})
+		}
+		tree, err := s.writeTree(at.String(), changes)
+		if err != nil {
+			return nil, err
+		}
+		if at, err = s.writeCommit(tree, []plumbing.Hash{at}, fmt.Sprintf("Change %d", i+1), author, made); err != nil {
+			return nil, err
+		}
+		shas = append(shas, at.String())
+	}
+	return shas, s.move(branch, at)
 }
 
 // CreateBranch makes a branch at a commit as a person does.

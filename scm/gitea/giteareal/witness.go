@@ -22,6 +22,15 @@ func (p *Person) PostStatus(sha string, s scmtest.Status) (scmtest.Status, error
 // Clock implements scmtest.Witness: the server runs on this machine.
 func (p *Person) Clock() time.Time { return time.Now() }
 
+// PushTogether implements scmtest.Witness.
+func (p *Person) PushTogether(branch, author string, made time.Time, commits ...map[string]string) (shas []string, err error) {
+	_, err = p.work(p.server.Admin, branch, func(s *scmtest.Store) (string, error) {
+		shas, err = s.PushTogether(branch, author, made, commits...)
+		return "", err
+	})
+	return shas, err
+}
+
 // Grant implements scmtest.Witness. The repository is public: all can read it.
 func (p *Person) Grant(login string, granted scm.Permission) error {
 	if granted == scm.PermissionNone {

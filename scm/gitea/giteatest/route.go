@@ -51,6 +51,7 @@ func routes() []route {
 		at("GET", "/pulls/{base}/*", "", (*call).pullByBranches),
 		at("GET", "/commits/{sha}/status", "page limit", (*call).combinedStatus),
 		at("GET", "/commits/{sha}/pull", "", (*call).pullOfCommit),
+		at("GET", "/activities/feeds", "date page limit", (*call).listFeed),
 		at("POST", "/statuses/{sha}", "", (*call).createStatus),
 		at("GET", "/collaborators/{user}/permission", "", (*call).getPermission),
 		at("GET", "/orgs/teams", "page limit", (*call).listTeams),

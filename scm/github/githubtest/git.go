@@ -15,6 +15,7 @@ import (
 func handlers() map[string]handler {
 	return map[string]handler{
 		"GET":                                          getRepository,
+		"GET activity":                                 listActivities,
 		"GET branches":                                 listBranches,
 		"GET branches/{branch}":                        getBranch,
 		"GET commits":                                  listCommits,

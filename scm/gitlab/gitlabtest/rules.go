@@ -62,6 +62,8 @@ func rules() []rule {
 		{op: "setStatus", method: "POST", path: "projects/:id/statuses/:sha", serve: (*Server).setStatus,
 			body: []string{"state:pending|running|success|failed|canceled|skipped!", "ref:string", "target_url:string", "description:string",
 				"name:string", "context:string", "coverage:int", "pipeline_id:int"}},
+		{op: "listEvents", method: "GET", path: "projects/:id/events", serve: (*Server).listEvents,
+			query: append([]string{"action:pushed|created|updated|closed|reopened|commented|merged", "target_type:string", "before:string", "after:string", "sort:asc|desc"}, paging...)},
 		{op: "getApprovals", method: "GET", path: mrs + "/:iid/approvals", serve: (*Server).getApprovals},
 		{op: "listVersions", method: "GET", path: mrs + "/:iid/versions", serve: (*Server).listVersions, query: paging},
 		{op: "listNotes", method: "GET", path: mrs + "/:iid/notes", serve: (*Server).listNotes,

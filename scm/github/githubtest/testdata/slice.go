@@ -43,6 +43,7 @@ const repo = "/repos/{owner}/{repo}"
 func operations() map[string][]string {
 	return map[string][]string{
 		repo:                                                         {"get"},
+		repo + "/activity":                                           {"get"},
 		repo + "/branches":                                           {"get"},
 		repo + "/branches/{branch}":                                  {"get"},
 		repo + "/commits":                                            {"get"},

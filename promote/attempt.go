@@ -137,6 +137,9 @@ func (r *run) decide(ctx context.Context, s *state, h *head, sets []overlay.Set,
 		res.Outcome, res.Reason = Outdated, reason
 		return nil
 	}
+	if r.q.direct {
+		return r.commit(ctx, s, sets, res)
+	}
 	if !h.ours() && !r.q.Force {
 		return r.foreign(s, h, pr)
 	}

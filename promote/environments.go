@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"tagboat/config"
 	"tagboat/image"
@@ -15,54 +18,67 @@ import (
 	"tagboat/scm"
 )
 
-// Errors of promotions by tagboat.yaml.
-var (
-	// ErrNotEnforced is returned where tagboat.yaml has a rule that this version
-	// does not enforce: going on without it would look like passing it.
-	ErrNotEnforced = errors.New("a rule that is not enforced yet")
-	// ErrSource is returned where the source environment does not run one pinned
-	// digest, or has changed since it was read.
-	ErrSource = errors.New("the source does not tell one digest")
-)
+// ErrSource is returned where the source environment does not run one pinned
+// digest, or has changed since it was read.
+var ErrSource = errors.New("the source does not tell one digest")
 
 // Environments asks for promotions in the words of tagboat.yaml.
 type Environments struct {
 	To   []string
-	Ring string
+	Ring string   // "": the next ring that is not there yet
 	From string   // "": Request.Images are promoted; else what this environment runs
 	Apps []string // with From: which apps; none means all
 }
 
 // RunEnvironments makes the promotions that tagboat.yaml gives for a request: an
-// app's images to environments, or what one environment runs to the next. One
-// promotion's failure does not stop the others; results and errors stand side by
-// side. The last error is of the request as a whole.
+// app's images to environments, or what one environment runs to the next. Several
+// run side by side, and one promotion's failure does not stop the others; results
+// and errors stand side by side. The last error is of the request as a whole.
 func (p *Promoter) RunEnvironments(ctx context.Context, q Request, e Environments) ([]Result, []error, error) {
-	repo, err := p.Open(ctx, q.Repository, "")
+	o, err := p.order(ctx, q)
 	if err != nil {
 		return nil, nil, err
 	}
-	tip, err := repo.Tip(ctx, "")
-	if err != nil {
-		return nil, nil, err
-	}
-	c, err := config.Load(repo.Files(ctx, tip.Commit.SHA))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("%w: %s has no %s on %s: name the overlay with --path", ErrMisused, repo.About().Name, config.FileName, tip.Branch)
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s, branch %s: %w", repo.About().Name, tip.Branch, err)
-	}
-	o := &order{Promoter: p, config: c, repo: repo, q: q, e: e}
-	jobs, err := o.jobs(ctx)
+	o.e = e
+	jobs, err := o.jobs()
 	if err != nil {
 		return nil, nil, err
 	}
 	results, errs := make([]Result, len(jobs)), make([]error, len(jobs))
+	var group errgroup.Group
+	group.SetLimit(sideBySide)
 	for i, job := range jobs {
-		results[i], errs[i] = o.run(ctx, job)
+		group.Go(func() error {
+			results[i], errs[i] = o.run(ctx, job)
+			return nil
+		})
 	}
+	_ = group.Wait() // no function of the group fails
 	return results, errs, nil
+}
+
+// sideBySide is how many promotions run at once. Writes go one by one below them.
+const sideBySide = 8
+
+// order reads tagboat.yaml at the tip of the default branch.
+func (p *Promoter) order(ctx context.Context, q Request) (*order, error) {
+	repo, err := p.Open(ctx, q.Repository, "")
+	if err != nil {
+		return nil, err
+	}
+	o := &order{Promoter: p, repo: repo, q: q}
+	tip, err := o.tip(ctx, repo, "")
+	if err != nil {
+		return nil, err
+	}
+	o.config, err = config.Load(repo.Files(ctx, tip.Commit.SHA))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s has no %s on %s: name the overlay with --path", ErrMisused, repo.About().Name, config.FileName, tip.Branch)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s, branch %s: %w", repo.About().Name, tip.Branch, err)
+	}
+	return o, nil
 }
 
 // order is a request under a configuration.
@@ -72,26 +88,82 @@ type order struct {
 	repo   scm.Repository // the one with tagboat.yaml
 	q      Request
 	e      Environments
+
+	mu     sync.Mutex
+	opened map[remote]scm.Repository
+	tips   map[tipKey]func() (scm.Tip, error)
 }
 
-// job is one app to one environment or ring.
+// remote names a repository.
+type remote struct{ name, forge string }
+
+type tipKey struct{ host, repository, branch string }
+
+// repository opens where an environment's files are, once.
+func (o *order) repository(ctx context.Context, e config.Environment) (scm.Repository, error) {
+	if e.Repository == "" {
+		return o.repo, nil
+	}
+	at := remote{e.Repository, e.Forge}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if repo, ok := o.opened[at]; ok {
+		return repo, nil
+	}
+	repo, err := o.Open(ctx, at.name, at.forge)
+	if err != nil {
+		return nil, err
+	}
+	if o.opened == nil {
+		o.opened = map[remote]scm.Repository{}
+	}
+	o.opened[at] = repo
+	return repo, nil
+}
+
+// tip reads a branch's newest commit once, so that all promotions of a request
+// see one state of it.
+func (o *order) tip(ctx context.Context, repo scm.Repository, branch string) (scm.Tip, error) {
+	about := repo.About()
+	key := tipKey{about.Host, about.Name, branch}
+	o.mu.Lock()
+	read, ok := o.tips[key]
+	if !ok {
+		read = sync.OnceValues(func() (scm.Tip, error) { return repo.Tip(ctx, branch) })
+		if o.tips == nil {
+			o.tips = map[tipKey]func() (scm.Tip, error){}
+		}
+		o.tips[key] = read
+	}
+	o.mu.Unlock()
+	return read()
+}
+
+// forget makes the next look at branches a fresh one.
+func (o *order) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.tips = nil
+}
+
+// job is one promotion: an app, or a group of them, to one environment or ring.
 type job struct {
-	app    string
+	name   string // of the app or group
+	apps   []string
 	at     config.Place
 	images []image.Reference // of a build; none where the source tells them
 }
 
 // jobs lists the promotions: every environment that was named, with every app
-// that is meant.
-func (o *order) jobs(ctx context.Context) ([]job, error) {
+// that is meant and is in it.
+func (o *order) jobs() ([]job, error) {
 	apps, err := o.apps()
 	if err != nil {
 		return nil, err
 	}
 	var jobs []job
 	for _, to := range o.e.To {
-		environment, err := o.config.Environment(to)
-		if err != nil {
+		if _, err := o.config.Environment(to); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrMisused, err)
 		}
 		if o.e.From != "" {
@@ -99,110 +171,210 @@ func (o *order) jobs(ctx context.Context) ([]job, error) {
 				return nil, fmt.Errorf("%w: %w", ErrMisused, err)
 			}
 		}
-		if rings := environment.RingNames(); len(rings) > 0 && o.e.Ring == "" {
-			return nil, fmt.Errorf("%w: %s has the rings %s: name one with --ring", ErrMisused, to, strings.Join(rings, ", "))
-		}
 		for _, app := range apps {
-			app.at = config.Place{Environment: to, Ring: o.e.Ring}
-			jobs = append(jobs, app)
+			if o.e.From != "" && len(o.e.Apps) == 0 {
+				app.apps = slices.DeleteFunc(slices.Clone(app.apps), func(name string) bool { return !o.config.Apps[name].In(to) })
+			}
+			if len(app.apps) > 0 {
+				app.at = config.Place{Environment: to, Ring: o.e.Ring}
+				jobs = append(jobs, app)
+			}
 		}
+	}
+	if len(jobs) == 0 {
+		return nil, fmt.Errorf("%w: no app is in both %s and %v", ErrMisused, o.e.From, o.e.To)
 	}
 	return jobs, nil
 }
 
 // apps finds what is meant: the apps whose images were given, or those that were
-// named.
+// named, or all of them; of all, those of one group together.
 func (o *order) apps() ([]job, error) {
+	switch {
+	case o.e.From == "":
+		return o.appsOfImages()
+	case len(o.e.Apps) > 0:
+		return o.appsNamed()
+	}
 	var jobs []job
-	if o.e.From == "" {
-		for _, ref := range o.q.Images {
-			app, err := o.config.AppOf(ref.Repository)
-			if err != nil {
-				return nil, fmt.Errorf("%w: %w", ErrMisused, err)
-			}
-			i := slices.IndexFunc(jobs, func(j job) bool { return j.app == app })
-			if i < 0 {
-				jobs, i = append(jobs, job{app: app}), len(jobs)
-			}
-			jobs[i].images = append(jobs[i].images, ref)
-		}
-		return jobs, nil
-	}
-	names := o.e.Apps
-	if len(names) == 0 {
-		names = o.config.AppNames()
-	}
-	for _, name := range names {
-		app, err := o.config.App(name)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrMisused, err)
-		}
-		if len(o.e.Apps) == 0 && !app.In(o.e.From) {
+	for _, name := range o.config.AppNames() {
+		app := o.config.Apps[name]
+		if !app.In(o.e.From) {
 			continue
 		}
-		jobs = append(jobs, job{app: name})
+		together := app.GroupOrName(name)
+		i := slices.IndexFunc(jobs, func(j job) bool { return j.name == together })
+		if i < 0 {
+			jobs, i = append(jobs, job{name: together}), len(jobs)
+		}
+		jobs[i].apps = append(jobs[i].apps, name)
 	}
 	return jobs, nil
 }
 
-// run makes one promotion under the environment's policy.
-func (o *order) run(ctx context.Context, j job) (Result, error) {
-	res := Result{App: j.app, Environment: j.at.Environment, Ring: j.at.Ring, Outcome: Failed}
-	policy, err := o.config.Policy(j.app, j.at.Environment)
-	if err == nil {
-		err = enforced(policy)
-	}
-	if err != nil {
-		return res, fmt.Errorf("promote %s to %s: %w", j.app, j.at, err)
-	}
-	q, repo, err := o.request(ctx, j, policy)
-	if err != nil {
-		return res, err
-	}
-	id := identity{App: j.app, Environment: j.at.Environment, Ring: j.at.Ring}
-	if id.Branch, err = record.Branch(id.Environment, id.Ring, id.App); err != nil {
-		return res, fmt.Errorf("%w: %w", ErrMisused, err)
-	}
-	tip, err := repo.Tip(ctx, q.Base)
-	if err != nil {
-		return res, err
-	}
-	if id.Paths, err = o.config.Targets(repo.Files(ctx, tip.Commit.SHA), j.app, j.at.Environment, j.at.Ring); err != nil {
-		return res, fmt.Errorf("promote %s to %s: %w", j.app, j.at, err)
-	}
-	q.Base = tip.Branch
-	if q.proveWith, err = o.config.ProveWith(repo.Files(ctx, tip.Commit.SHA), j.app, j.at); err != nil {
-		return res, fmt.Errorf("promote %s to %s: %w", j.app, j.at, err)
-	}
-	if o.e.From != "" {
-		if q.source, err = o.source(ctx, j.app); err != nil {
-			return res, fmt.Errorf("promote %s from %s to %s: %w", j.app, o.e.From, j.at, err)
+func (o *order) appsNamed() ([]job, error) {
+	var jobs []job
+	for _, name := range o.e.Apps {
+		if _, err := o.config.App(name); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrMisused, err)
 		}
-		q.Images = q.source.images
+		jobs = append(jobs, job{name: name, apps: []string{name}})
 	}
-	if err := checkImages(q); err != nil {
-		return res, fmt.Errorf("%w: %w", ErrMisused, err)
+	return jobs, nil
+}
+
+func (o *order) appsOfImages() ([]job, error) {
+	var jobs []job
+	for _, ref := range o.q.Images {
+		app, err := o.config.AppOf(ref.Repository)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrMisused, err)
+		}
+		i := slices.IndexFunc(jobs, func(j job) bool { return j.name == app })
+		if i < 0 {
+			jobs, i = append(jobs, job{name: app, apps: []string{app}}), len(jobs)
+		}
+		jobs[i].images = append(jobs[i].images, ref)
+	}
+	return jobs, nil
+}
+
+// run makes one promotion, and makes it again while it waits for a gate.
+func (o *order) run(ctx context.Context, j job) (Result, error) {
+	for left := o.q.Wait; ; {
+		res, err := o.once(ctx, j)
+		if err != nil || !res.waits() || left <= 0 {
+			return res, err
+		}
+		pause := min(left, pollEvery)
+		left -= pause
+		o.progress(fmt.Sprintf("%s to %s is blocked (%s); asking again in %s", j.name, j.at, res.Reason, pause))
+		if err := o.sleep(ctx, pause); err != nil {
+			return res, err
+		}
+		o.forget()
+	}
+}
+
+// pollEvery is how long a promotion waits before it asks for its gates again.
+const pollEvery = 30 * time.Second
+
+// once makes one promotion under the environment's policy.
+func (o *order) once(ctx context.Context, j job) (Result, error) {
+	res := Result{App: j.name, Environment: j.at.Environment, Ring: j.at.Ring, Outcome: Failed}
+	about := func(err error) error { return fmt.Errorf("promote %s to %s: %w", j.name, j.at, err) }
+	if err := o.place(ctx, &j); err != nil {
+		return res, about(err)
+	}
+	res.Ring = j.at.Ring
+	rules, err := o.rules(ctx, j)
+	if err != nil {
+		return res, about(err)
+	}
+	q, id, repo, err := o.request(ctx, j, rules)
+	if err != nil {
+		return res, about(err)
 	}
 	return o.promote(ctx, q, id, repo)
 }
 
-// request is the user's request with what the environment's policy adds.
-func (o *order) request(ctx context.Context, j job, policy config.Policy) (Request, scm.Repository, error) {
+// rules gathers what must hold for a job, and reads its sources.
+func (o *order) rules(ctx context.Context, j job) (*rules, error) {
+	r := &rules{order: o, at: j.at, apps: j.apps}
+	var err error
+	if r.policy, err = o.config.Policy(j.apps[0], j.at.Environment); err != nil {
+		return nil, err
+	}
+	for _, app := range j.apps {
+		sources, err := o.sources(ctx, app, j.at)
+		if err != nil {
+			return nil, err
+		}
+		r.sources = append(r.sources, sources...)
+	}
+	return r, nil
+}
+
+// request is the user's request with what the configuration adds to it: where the
+// images are set, which they are, and the rules.
+func (o *order) request(ctx context.Context, j job, rules *rules) (Request, identity, scm.Repository, error) {
+	fail := func(err error) (Request, identity, scm.Repository, error) { return Request{}, identity{}, nil, err }
 	environment, err := o.config.Environment(j.at.Environment)
 	if err != nil {
-		return Request{}, nil, err
+		return fail(err)
 	}
-	app, err := o.config.App(j.app)
+	repo, err := o.repository(ctx, environment)
 	if err != nil {
-		return Request{}, nil, err
+		return fail(err)
 	}
-	q, repo := o.q, o.repo
-	q.Images, q.Base = j.images, environment.Branch
-	if environment.Repository != "" {
-		if repo, err = o.Open(ctx, environment.Repository, environment.Forge); err != nil {
-			return Request{}, nil, err
+	id := identity{App: j.name, Environment: j.at.Environment, Ring: j.at.Ring}
+	if id.Branch, err = record.Branch(id.Environment, id.Ring, id.App); err != nil {
+		return fail(fmt.Errorf("%w: %w", ErrMisused, err))
+	}
+	tip, err := o.tip(ctx, repo, environment.Branch)
+	if err != nil {
+		return fail(err)
+	}
+	q := o.q.under(rules.policy)
+	q.Base, q.rules, q.names = tip.Branch, rules, o.names(j.apps, rules.sources)
+	q.imagesAt = map[string][]string{}
+	files := repo.Files(ctx, tip.Commit.SHA)
+	for _, app := range j.apps {
+		dirs, err := o.config.Targets(files, app, j.at.Environment, j.at.Ring)
+		if err != nil {
+			return fail(err)
+		}
+		proveWith, err := o.config.ProveWith(files, app, j.at)
+		if err != nil {
+			return fail(err)
+		}
+		id.Paths, q.proveWith = both(id.Paths, dirs), both(q.proveWith, proveWith)
+		for _, dir := range dirs {
+			q.imagesAt[dir] = append(q.imagesAt[dir], rules.repositories(app)...)
 		}
 	}
+	slices.Sort(id.Paths)
+	q.Images = j.images
+	if o.e.From != "" {
+		q.Images = rules.images()
+	}
+	if err := checkImages(q); err != nil {
+		return fail(fmt.Errorf("%w: %w", ErrMisused, err))
+	}
+	return q, id, repo, nil
+}
+
+// repositories are the names under which a request may ask for an app's images.
+func (r *rules) repositories(app string) []string {
+	var names []string
+	for _, i := range r.config.Apps[app].Images {
+		names = append(names, i.Repository)
+	}
+	for _, s := range r.sources {
+		for _, ref := range s.images {
+			if s.app == app {
+				names = append(names, ref.Repository)
+			}
+		}
+	}
+	return names
+}
+
+// images are what the sources run: those of an app agree.
+func (r *rules) images() []image.Reference {
+	var all []image.Reference
+	told := map[string]bool{}
+	for _, s := range r.sources {
+		if !told[s.app] {
+			all = append(all, s.images...)
+		}
+		told[s.app] = true
+	}
+	return all
+}
+
+// under is the request with what a policy says and the user did not.
+func (q Request) under(policy config.Policy) Request {
 	if q.Pin == "" && policy.Pin == config.PinDigest {
 		q.Pin = overlay.PinDigest
 	}
@@ -215,11 +387,9 @@ func (o *order) request(ctx context.Context, j job, policy config.Policy) (Reque
 	q.TeamReviewers, q.Assignees = both(q.TeamReviewers, pr.TeamReviewers), both(q.Assignees, pr.Assignees)
 	q.Draft = q.Draft || pr.Draft
 	q.AutoMerge = q.AutoMerge || policy.Merge == config.Auto
-	q.names = map[string]string{}
-	for _, i := range app.Images {
-		q.names[image.Canonical(i.Repository)] = i.Name
-	}
-	return q, repo, nil
+	q.direct = policy.Merge == config.Direct
+	q.titled, q.committed, q.skipCI = pr.Title, policy.CommitMessage, policy.SkipCI
+	return q
 }
 
 func both(a, b []string) []string {
@@ -230,26 +400,4 @@ func both(a, b []string) []string {
 		}
 	}
 	return out
-}
-
-// enforced refuses a policy with rules that would be passed over.
-func enforced(p config.Policy) error {
-	var rules []string
-	for _, rule := range []struct {
-		name string
-		set  bool
-	}{
-		{"merge: direct", p.Merge == config.Direct}, {"gates.soak", p.Gates.Soak > 0}, {"gates.checks", len(p.Gates.Checks) > 0},
-		{"gates.approvals", p.Gates.Approvals > 0}, {"freeze", len(p.Freeze) > 0}, {"promoters", len(p.Promoters) > 0},
-		{"freeze-exceptions", len(p.FreezeExceptions) > 0}, {"overriders", len(p.Overriders) > 0}, {"copy", p.Copy}, {"skip-ci", p.SkipCI}, {"commit-message", p.CommitMessage != ""},
-		{"pull-request.title", p.PullRequest.Title != ""},
-	} {
-		if rule.set {
-			rules = append(rules, rule.name)
-		}
-	}
-	if len(rules) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%w: %s has %s: use --path to promote without %s, or wait for a version that has it", ErrNotEnforced, config.FileName, strings.Join(rules, ", "), config.FileName)
 }

@@ -35,6 +35,8 @@ type Promoter struct {
 	Progress func(line string)
 	// Sleep waits between attempts; nil is the real clock.
 	Sleep func(ctx context.Context, d time.Duration) error
+	// Now is this machine's clock, used where a forge has none; nil is time.Now.
+	Now func() time.Time
 }
 
 // Request is what a user asks for.
@@ -53,7 +55,7 @@ type Request struct {
 
 	Images     []image.Reference
 	Platforms  []string
-	Wait       time.Duration // how long a tag may take to appear
+	Wait       time.Duration // how long a tag may take to appear, and a gate to pass
 	AllowMoved bool
 	AllowOlder bool
 	Again      bool // a person's no to this digest is overridden
@@ -64,10 +66,18 @@ type Request struct {
 	Draft, AutoMerge                            bool
 
 	Job Job
+	// Actor is the login that asks, where the forge has vouched for it; "" is whom
+	// the forge says that the token acts as.
+	Actor    string
+	Override string // why gates, holds and freezes are passed over; "" passes none
 
-	names     map[string]string // of entries, by image repository as image.Canonical spells it
-	proveWith []string          // overlays that prove what is built elsewhere
-	source    *source           // what the images were read from, if they were
+	// What tagboat.yaml adds.
+	names             map[string]string   // of entries, by image repository as image.Canonical spells it
+	imagesAt          map[string][]string // image repositories by target directory; nil is all in each
+	proveWith         []string            // overlays that prove what is built elsewhere
+	rules             *rules              // nil: none but holds
+	direct, skipCI    bool
+	titled, committed string // templates of the pull request's title and the commit's
 }
 
 // Job is the CI job that asks, for the reviewer to read. Nothing is decided on it.
@@ -81,7 +91,7 @@ type Job struct {
 // Outcome says how a promotion ended.
 type Outcome string
 
-// The outcomes (docs/outcomes.md). All but Failed are success.
+// The outcomes (docs/outcomes.md). All but Failed and Blocked are success.
 const (
 	UpToDate  Outcome = "up-to-date" // the base branch has it
 	Opened    Outcome = "opened"     // a pull request was opened
@@ -89,6 +99,8 @@ const (
 	Unchanged Outcome = "unchanged"  // the open pull request says it already
 	Declined  Outcome = "declined"   // a person has said no to this digest
 	Outdated  Outcome = "outdated"   // something newer is proposed or pinned
+	Committed Outcome = "committed"  // the base branch got a commit, without a pull request
+	Blocked   Outcome = "blocked"    // a gate, hold or freeze says no
 	Planned   Outcome = "planned"    // dry run: what would be opened or updated
 	Failed    Outcome = "failed"
 )
@@ -102,12 +114,17 @@ type Result struct {
 	Changes          []overlay.Change
 	Images           []Resolved
 	Proof            overlay.Proof
+	Gates            []Gate
+	OverriddenBy     string // who passed over gates, as the forge vouches
+	Override         string // and why
 	PullRequest      *scm.PullRequest
 	HeadBranch       string
 	BaseBranch       string
 	Commit           *scm.Commit
 	Warnings         []string
 
+	// Planned: it was a dry run that came to a plan. What stops it is in Gates.
+	Planned bool
 	// The edit as a unified diff, and the pull request's text, where it came to that.
 	Diff, Title, Body string
 }
@@ -190,6 +207,13 @@ func (p *Promoter) progress(line string) {
 	if p.Progress != nil {
 		p.Progress(line)
 	}
+}
+
+func (p *Promoter) now() time.Time {
+	if p.Now != nil {
+		return p.Now()
+	}
+	return time.Now()
 }
 
 func (p *Promoter) sleep(ctx context.Context, d time.Duration) error {

@@ -39,6 +39,10 @@ func (r *run) publish(ctx context.Context, s *state, h *head, sets []overlay.Set
 		res.Reason = fmt.Sprintf("%s proposes it already", r.name(*pr))
 		return nil
 	}
+	stopped, err := r.gate(ctx, s, res)
+	if err != nil || stopped && !r.q.DryRun {
+		return err
+	}
 	if err := r.prove(ctx, s.files, edited, res); err != nil {
 		return r.about(s, err)
 	}
@@ -52,20 +56,15 @@ func (r *run) publish(ctx context.Context, s *state, h *head, sets []overlay.Set
 	}
 	res.Diff, res.Title, res.Body = Diff(edited), text.title, text.body
 	if r.q.DryRun {
-		res.Outcome, res.Reason = Planned, "would open a "+r.repo.About().PullRequestWord
-		if pr != nil {
-			res.Reason = "would update " + r.name(*pr)
-		}
+		r.planned(pr, res)
 		return nil
 	}
 	headCommit := draft.Expect
 	if pr != nil && !same {
 		draft.Disarm = pr
 	}
-	if r.q.source != nil {
-		if err := r.q.source.unchanged(ctx); err != nil {
-			return err
-		}
+	if err := r.sourcesUnchanged(ctx); err != nil {
+		return err
 	}
 	if !kept {
 		r.progress("publishing " + draft.Branch)
@@ -77,6 +76,34 @@ func (r *run) publish(ctx context.Context, s *state, h *head, sets []overlay.Set
 		res.Commit, headCommit = &commit, commit.SHA
 	}
 	return r.propose(ctx, s, pr, text, headCommit, renewed, res)
+}
+
+// planned ends a dry run: what would be done, or what stops it.
+func (r *run) planned(pr *scm.PullRequest, res *Result) {
+	res.Planned = true
+	if res.Outcome == Blocked {
+		return
+	}
+	res.Outcome, res.Reason = Planned, "would open a "+r.repo.About().PullRequestWord
+	switch {
+	case r.q.direct:
+		res.Reason = "would commit to " + res.BaseBranch
+	case pr != nil:
+		res.Reason = "would update " + r.name(*pr)
+	}
+}
+
+// sourcesUnchanged reads again what the images were read from.
+func (r *run) sourcesUnchanged(ctx context.Context) error {
+	if r.q.rules == nil {
+		return nil
+	}
+	for _, source := range r.q.rules.sources {
+		if err := source.unchanged(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *run) propose(ctx context.Context, s *state, pr *scm.PullRequest, text text, headCommit string, renewed bool, res *Result) error {

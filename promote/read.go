@@ -31,6 +31,7 @@ type state struct {
 	prs     []scm.PullRequest
 	said    map[int]record.Trailers // of closed pull requests, by number
 
+	holds   Holds
 	head    *scm.Tip // nil: no such branch
 	tree    fs.FS    // at the head
 	changes scm.Changes
@@ -113,6 +114,10 @@ func (r *run) readBranches(ctx context.Context, s *state) error {
 		s.base, err = r.repo.Tip(gctx, r.q.Base)
 		return err
 	})
+	group.Go(func() (err error) {
+		s.holds, err = r.Holds(gctx, r.holdsAt())
+		return err
+	})
 	group.Go(func() error {
 		tip, err := r.repo.Tip(gctx, r.id.Branch)
 		if notThere(err) {
@@ -131,6 +136,14 @@ func (r *run) readBranches(ctx context.Context, s *state) error {
 		return listPullRequests(ctx, s.base.Branch)
 	}
 	return nil
+}
+
+// holdsAt is the repository with the holds: that of tagboat.yaml.
+func (r *run) holdsAt() scm.Repository {
+	if r.q.rules != nil {
+		return r.q.rules.repo
+	}
+	return r.repo
 }
 
 // about adds the repository and branch to an error of a package that only knows files.

@@ -43,7 +43,7 @@ func (p *Promoter) resolve(ctx context.Context, q Request) images {
 func (p *Promoter) ask(ctx context.Context, q Request, pinned []string) ([]Resolved, error) {
 	queries := make([]registry.Query, len(q.Images))
 	for i, ref := range q.Images {
-		if q.source != nil {
+		if q.fromSource() {
 			ref.Tag = "" // the source's files tell the digest; the tag may point elsewhere by now
 		}
 		queries[i] = registry.Query{Reference: ref, Platforms: q.Platforms, Pinned: pinned, AllowMoved: q.AllowMoved, Wait: q.Wait}
@@ -76,7 +76,10 @@ func (r *run) wanted(ctx context.Context, entries []overlay.Entry, resolved []Re
 		here := slices.DeleteFunc(slices.Clone(entries), func(e overlay.Entry) bool { return e.Dir != dir })
 		owner := map[string]image.Reference{}
 		for _, img := range resolved {
-			picked, err := overlay.Pick(here, overlay.Want{Dir: dir, Repository: img.Reference.Repository, Name: r.nameOf(img.Reference), Add: r.q.Add})
+			if !r.meantAt(dir, img.Reference) {
+				continue
+			}
+			picked, err := r.pick(here, dir, img.Reference)
 			if err != nil {
 				return nil, err
 			}
@@ -94,6 +97,45 @@ func (r *run) wanted(ctx context.Context, entries []overlay.Entry, resolved []Re
 		}
 	}
 	return sets, nil
+}
+
+// meantAt says whether an image belongs to a directory: in a group, each app's
+// images are set in its own.
+func (r *run) meantAt(dir string, ref image.Reference) bool {
+	return r.q.imagesAt == nil || slices.ContainsFunc(r.q.imagesAt[dir], func(name string) bool { return image.SameRepository(name, ref.Repository) })
+}
+
+// pick finds the entries of a directory that are meant by an image. What was read
+// from a source that runs from a mirror is looked for as the build pushes it, too.
+func (r *run) pick(here []overlay.Entry, dir string, ref image.Reference) ([]overlay.Entry, error) {
+	want := overlay.Want{Dir: dir, Repository: ref.Repository, Name: r.nameOf(ref), Add: r.q.Add}
+	picked, err := overlay.Pick(here, want)
+	if built := r.q.builtAs(ref); err != nil && built != "" {
+		want.Repository = built
+		if picked, again := overlay.Pick(here, want); again == nil {
+			return picked, nil
+		}
+	}
+	return picked, err
+}
+
+// fromSource says whether the images were read from another environment.
+func (q Request) fromSource() bool { return q.rules != nil && q.rules.e.From != "" }
+
+// builtAs is the repository that the build pushes an image to that a source runs
+// from elsewhere; "" where it is none.
+func (q Request) builtAs(ref image.Reference) string {
+	if !q.fromSource() {
+		return ""
+	}
+	for _, s := range q.rules.sources {
+		for n, runs := range s.images {
+			if runs.Repository == ref.Repository && s.built[n].Repository != ref.Repository {
+				return s.built[n].Repository
+			}
+		}
+	}
+	return ""
 }
 
 // nameOf is the entry's name that was given for an image, if any.

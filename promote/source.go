@@ -2,60 +2,74 @@ package promote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 
 	"tagboat/config"
 	"tagboat/image"
-	"tagboat/overlay"
+	"tagboat/inventory"
 	"tagboat/scm"
 )
 
-// source is what an environment runs of an app, at one commit. The digest is read
-// from the files; the tag is a name for people and never resolved again.
+// source is what a place runs of an app, at one commit. The digest is read from
+// the files; the tag is a name for people and never resolved again.
 type source struct {
-	environment string
-	repo        scm.Repository
-	branch      string
-	commit      string // S: where it was read
-	images      []image.Reference
-	read        func(ctx context.Context, commit string) ([]image.Reference, error)
+	app       string
+	at        config.Place
+	repo      scm.Repository
+	branch    string
+	commit    string // S: where it was read
+	commitURL string
+	dirs      []string
+	built     []config.Image    // the app's images, as the build pushes them
+	images    []image.Reference // what runs of them, in the same order
 }
 
-// source reads the source environment of a request at its branch's tip.
-func (o *order) source(ctx context.Context, app string) (*source, error) {
-	environment, err := o.config.Environment(o.e.From)
+func (s *source) target() inventory.Target {
+	return inventory.Target{Repo: s.repo, Branch: s.branch, Dirs: s.dirs, Images: s.built}
+}
+
+// same says whether an image that is asked for is the source's nth, named by the
+// repository that it was built to or that it runs from.
+func (s *source) same(n int, asked image.Reference) bool {
+	return image.SameRepository(asked.Repository, s.built[n].Repository) || image.SameRepository(asked.Repository, s.images[n].Repository)
+}
+
+// sources reads every place that an app's images come from on their way to a
+// place; none where they come from a build.
+func (o *order) sources(ctx context.Context, app string, to config.Place) ([]*source, error) {
+	places, err := o.config.Sources(app, to.Environment, to.Ring)
 	if err != nil {
 		return nil, err
 	}
-	s := &source{environment: environment.Name, repo: o.repo}
-	if environment.Repository != "" {
-		if s.repo, err = o.Open(ctx, environment.Repository, environment.Forge); err != nil {
-			return nil, err
+	var all []*source
+	for _, at := range places {
+		s, err := o.runs(ctx, app, at)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", at, err)
+		}
+		all = append(all, s)
+	}
+	return all, agree(all)
+}
+
+// agree demands that sources run one digest per image.
+func agree(sources []*source) error {
+	for _, s := range sources[min(1, len(sources)):] {
+		for n, ref := range s.images {
+			if first := sources[0]; ref.Digest != first.images[n].Digest {
+				return fmt.Errorf("%w: %s runs %s, but %s runs %s", ErrSource, first.at, first.images[n], s.at, ref)
+			}
 		}
 	}
-	tip, err := s.repo.Tip(ctx, environment.Branch)
-	if err != nil {
-		return nil, err
-	}
-	s.branch, s.commit = tip.Branch, tip.Commit.SHA
-	s.read = func(ctx context.Context, commit string) ([]image.Reference, error) {
-		return o.running(s.repo.Files(ctx, commit), app, environment.Name)
-	}
-	s.images, err = s.read(ctx, s.commit)
-	return s, err
+	return nil
 }
 
-// running reads what an environment runs of an app: all its directories must agree
-// on one pinned digest for every image.
-func (o *order) running(files fs.FS, app, environment string) ([]image.Reference, error) {
-	dirs, err := o.config.Targets(files, app, environment, "")
-	if err != nil {
-		return nil, err
-	}
-	entries, err := entriesOf(files, dirs)
+// runs reads what runs of an app at a place, at its branch's tip.
+func (o *order) runs(ctx context.Context, app string, at config.Place) (*source, error) {
+	environment, err := o.config.Environment(at.Environment)
 	if err != nil {
 		return nil, err
 	}
@@ -63,43 +77,29 @@ func (o *order) running(files fs.FS, app, environment string) ([]image.Reference
 	if err != nil {
 		return nil, err
 	}
-	var images []image.Reference
-	for _, img := range a.Images {
-		ref, err := agreed(entries, dirs, img)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", environment, err)
-		}
-		images = append(images, ref)
+	s := &source{app: app, at: at, built: a.Images}
+	if s.repo, err = o.repository(ctx, environment); err != nil {
+		return nil, err
 	}
-	return images, nil
+	tip, err := o.tip(ctx, s.repo, environment.Branch)
+	if err != nil {
+		return nil, err
+	}
+	s.branch, s.commit, s.commitURL = tip.Branch, tip.Commit.SHA, tip.Commit.URL
+	files := s.repo.Files(ctx, s.commit)
+	if s.dirs, err = o.config.Targets(files, app, at.Environment, at.Ring); err != nil {
+		return nil, err
+	}
+	s.images, err = s.read(files)
+	return s, err
 }
 
-// agreed is the one reference that every directory runs of an image.
-func agreed(entries []overlay.Entry, dirs []string, img config.Image) (image.Reference, error) {
-	var found []overlay.Entry
-	for _, dir := range dirs {
-		here := slices.DeleteFunc(slices.Clone(entries), func(e overlay.Entry) bool { return e.Dir != dir })
-		picked, err := overlay.Pick(here, overlay.Want{Dir: dir, Repository: img.Repository, Name: img.Name})
-		if err != nil {
-			return image.Reference{}, err
-		}
-		found = append(found, picked...)
+func (s *source) read(files fs.FS) ([]image.Reference, error) {
+	images, err := inventory.Running(files, s.dirs, s.built)
+	if errors.Is(err, inventory.ErrDisagree) {
+		return nil, fmt.Errorf("%w: %w", ErrSource, err)
 	}
-	first := found[0].Runs()
-	var said []string
-	agree := true
-	for _, e := range found {
-		ref := e.Runs()
-		if ref.Digest == "" {
-			return ref, fmt.Errorf("%w: %s:%d runs %s, a tag without a digest, which may be another image tomorrow: promote the image to it first", ErrSource, e.File, e.Line, ref)
-		}
-		agree = agree && ref.Digest == first.Digest
-		said = append(said, fmt.Sprintf("%s:%d %s", e.File, e.Line, ref))
-	}
-	if !agree {
-		return first, fmt.Errorf("%w: its directories disagree: %s", ErrSource, strings.Join(said, "; "))
-	}
-	return first, nil
+	return images, err
 }
 
 // unchanged reads the source again, right before anything is published: what is
@@ -109,14 +109,43 @@ func (s *source) unchanged(ctx context.Context) error {
 	if err != nil || tip.Commit.SHA == s.commit {
 		return err
 	}
-	now, err := s.read(ctx, tip.Commit.SHA)
+	now, err := s.read(s.repo.Files(ctx, tip.Commit.SHA))
 	if err != nil {
 		return err
 	}
 	for i, ref := range now {
 		if ref.Digest != s.images[i].Digest {
-			return fmt.Errorf("%w: %s ran %s at %s and runs %s at %s: run again to promote that", ErrSource, s.environment, s.images[i], short(s.commit), ref, short(tip.Commit.SHA))
+			return fmt.Errorf("%w: %s ran %s at %s and runs %s at %s: run again to promote that", ErrSource, s.at, s.images[i], short(s.commit), ref, short(tip.Commit.SHA))
 		}
 	}
 	return nil
+}
+
+// names are of entries, by the image repositories under which a request may ask.
+func (o *order) names(apps []string, sources []*source) map[string]string {
+	names := map[string]string{}
+	for _, app := range apps {
+		for _, i := range o.config.Apps[app].Images {
+			names[image.Canonical(i.Repository)] = i.Name
+		}
+	}
+	for _, s := range sources {
+		for n, ref := range s.images {
+			if name := s.built[n].Name; name != "" {
+				names[image.Canonical(ref.Repository)] = name
+			}
+		}
+	}
+	return names
+}
+
+// sourcesSay names sources for people: "staging", "staging and perf".
+func sourcesSay(sources []*source) string {
+	var names []string
+	for _, s := range sources {
+		if name := s.at.String(); !strings.Contains(strings.Join(names, " "), name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " and ")
 }

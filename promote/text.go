@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"tagboat/config"
 	"tagboat/image"
 	"tagboat/overlay"
 	"tagboat/record"
@@ -41,7 +42,10 @@ func (r *run) trailers(base string, edits []record.Edit) record.Trailers {
 // a body that would be too long for the forge tells fewer rows.
 func (r *run) text(s *state, changes []overlay.Change, done []record.Edit, renewed bool, res *Result) (text, error) {
 	t := text{title: r.title(changes)}
-	t.message = r.message(s, t.title, changes, done)
+	t.message = r.message(s, r.commitTitle(changes), changes, done, res)
+	if r.q.titled != "" {
+		t.title = r.filled(r.q.titled, changes)
+	}
 	var err error
 	limit := r.repo.About().BodyLimit
 	for rows := len(changes); ; rows /= 2 {
@@ -55,6 +59,9 @@ func (r *run) text(s *state, changes []overlay.Change, done []record.Edit, renew
 // title is "Promote todo-api to staging: v1 → v2".
 func (r *run) title(changes []overlay.Change) string {
 	title := fmt.Sprintf("Promote %s to %s: ", r.id.App, r.id.place())
+	if r.q.back() != nil {
+		title = fmt.Sprintf("Roll back %s in %s: ", r.id.App, r.id.place())
+	}
 	first := changes[0]
 	same := !slices.ContainsFunc(changes, func(c overlay.Change) bool { return c.To.Tag != first.To.Tag || c.To.Digest != first.To.Digest })
 	switch {
@@ -70,13 +77,44 @@ func (r *run) title(changes []overlay.Change) string {
 	return cut(oneLine(title), titleLimit)
 }
 
-func (r *run) message(s *state, title string, changes []overlay.Change, done []record.Edit) string {
+// commitTitle is the first line of the commit's message.
+func (r *run) commitTitle(changes []overlay.Change) string {
+	if r.q.committed != "" {
+		return r.filled(r.q.committed, changes)
+	}
+	return r.title(changes)
+}
+
+// filled puts what is promoted into a template of tagboat.yaml.
+func (r *run) filled(template string, changes []overlay.Change) string {
+	n := config.Names{App: r.id.App, Environment: r.id.Environment, Ring: r.id.Ring}
+	n.Tag, n.Digest = changes[0].To.Tag, shortDigest(changes[0].To.Digest)
+	if slices.ContainsFunc(changes, func(c overlay.Change) bool { return c.To.Digest != changes[0].To.Digest }) {
+		n.Tag, n.Digest = fmt.Sprintf("%d images", len(changes)), ""
+	}
+	return cut(oneLine(config.Fill(template, n)), titleLimit)
+}
+
+// skipCI is what GitHub, GitLab and Gitea all read as: do not run for this commit.
+const skipCI = "[skip ci]"
+
+func (r *run) message(s *state, title string, changes []overlay.Change, done []record.Edit, res *Result) string {
 	var b strings.Builder
 	b.WriteString(title + "\n\n")
 	for _, c := range changes {
 		fmt.Fprintf(&b, "%s: %s -> %s\n", oneLine(c.Entry), pin(c.From), pin(c.To))
 	}
-	b.WriteString("\n" + r.trailers(s.base.Branch, done).String())
+	if r.q.skipCI {
+		b.WriteString("\n" + skipCI + "\n")
+	}
+	t := r.trailers(s.base.Branch, done)
+	if b := r.q.back(); b != nil {
+		t.Undoes, t.Reason = b.was.Commit.SHA, b.reason
+	}
+	if res.OverriddenBy != "" {
+		t.Override, t.OverriddenBy = oneLine(r.q.Override), res.OverriddenBy
+	}
+	b.WriteString("\n" + t.String())
 	return b.String()
 }
 
@@ -90,6 +128,7 @@ type view struct {
 	Claims                 []claim
 	Warnings               []string
 	Renewed, Several       bool
+	Undoes, Reason         string
 	Word, Undo, Files, By  string
 	Marker                 string
 }
@@ -104,6 +143,9 @@ func (r *run) body(s *state, changes []overlay.Change, rows int, done []record.E
 		More: len(changes) - rows, Several: len(changes) > 1, Renewed: renewed, Word: r.repo.About().PullRequestWord,
 		Checks: r.checks(res), Undo: r.undo(changes), By: r.requester(), Files: lines(changes),
 		Marker: record.Marker{App: r.id.App, Environment: r.id.Environment, Ring: r.id.Ring, Content: record.Content(done)}.String(),
+	}
+	if b := r.q.back(); b != nil {
+		v.Undoes, v.Reason = r.undoes(b), Code(b.reason)
 	}
 	for _, c := range changes[:rows] {
 		v.Rows = append(v.Rows, rowOf(c))
@@ -169,14 +211,27 @@ func (r *run) checks(res *Result) []check {
 	default:
 		out = append(out, check{"Proof", "⚠️ switched off"})
 	}
-	if s := r.q.source; s != nil {
-		out = append(out, check{"Source", fmt.Sprintf("✅ %s runs it at commit %s of %s", Code(s.environment), Code(short(s.commit)), Code(s.branch))})
+	for _, g := range res.Gates {
+		out = append(out, gateRow(g))
+	}
+	if res.OverriddenBy != "" {
+		out = append(out, check{"Override", fmt.Sprintf("⚠️ by %s: %s", Code(res.OverriddenBy), Code(r.q.Override))})
 	}
 	out = append(out, check{"Registry", fmt.Sprintf("✅ %s", existence(res.Images))})
 	if names := platforms(res.Images); names != "" {
 		out = append(out, check{"Platforms", names})
 	}
 	return out
+}
+
+// gateRow is a gate for the reviewer.
+func gateRow(g Gate) check {
+	sign := map[GateStatus]string{GatePassed: "✅", GatePending: "⏳", GateFailed: "❌", GateOverridden: "⚠️ overridden:"}[g.Status]
+	evidence := sign + " " + Code(g.Evidence)
+	if link := webURL(g.Link); link != "" {
+		evidence += " ([link](" + link + "))"
+	}
+	return check{Code("gate " + g.Name), evidence}
 }
 
 func changedPlaces(changed []overlay.Rendered) string {
@@ -254,8 +309,27 @@ func (r *run) requester() string {
 	return by
 }
 
+// undoes says which promotion a rollback takes back.
+func (r *run) undoes(b *back) string {
+	name := "commit " + Code(short(b.was.Commit.SHA))
+	if pr := b.was.PullRequest; pr != nil {
+		about := r.repo.About()
+		name = fmt.Sprintf("%s %s%d", about.PullRequestWord, about.PullRequestMark, pr.Number)
+	}
+	if link := webURL(linkOf(b.was)); link != "" {
+		name = "[" + name + "](" + link + ")"
+	}
+	if !b.was.At.IsZero() {
+		name += " of " + stamp(b.was.At)
+	}
+	return name
+}
+
 // undo is the command that proposes what ran before.
 func (r *run) undo(changes []overlay.Change) string {
+	if r.q.rules != nil {
+		return r.rollbackCommand()
+	}
 	var refs []string
 	for _, c := range changes {
 		if image.CheckDigest(c.From.Digest) != nil || image.CheckRepository(c.From.Repository) != nil || c.From.Tag != "" && image.CheckTag(c.From.Tag) != nil {
@@ -272,6 +346,22 @@ func (r *run) undo(changes []overlay.Change) string {
 	}
 	return fmt.Sprintf("tagboat promote %s --path %s --to %s --app %s --allow-older --again %s",
 		repo, shellWord(r.id.Paths[0]), r.id.Environment, r.id.App, strings.Join(refs, " "))
+}
+
+func (r *run) rollbackCommand() string {
+	if len(r.q.rules.apps) > 1 {
+		return ""
+	}
+	about := r.q.rules.repo.About()
+	words := []string{"tagboat rollback --repo", shellWord(about.URL)}
+	if about.Host != "" && scm.SureForge(about.Host) == "" {
+		words = append(words, "--forge", about.Forge)
+	}
+	words = append(words, "--environment", r.id.Environment, "--app", r.id.App)
+	if r.id.Ring != "" {
+		words = append(words, "--ring", r.id.Ring)
+	}
+	return strings.Join(words, " ")
 }
 
 func lines(changes []overlay.Change) string {

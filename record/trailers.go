@@ -19,6 +19,10 @@ type Trailers struct {
 	Edits                  []Edit
 	Revision               string // source revision that the image claims
 	Requester              string // who or what asked, for people
+	Undoes                 string // of a rollback: the commit that brought what is taken back
+	Reason                 string // of a rollback, in people's words
+	Override               string // why gates were passed over, in people's words
+	OverriddenBy           string // who did that, as the forge vouched then
 }
 
 // Edit is one entry's change: enough to make the same edit again.
@@ -40,6 +44,10 @@ const (
 	keyEdit        = "Tagboat-Edit"
 	keyRevision    = "Tagboat-Revision"
 	keyRequester   = "Tagboat-Requester"
+	keyUndoes      = "Tagboat-Undoes"
+	keyReason      = "Tagboat-Reason"
+	keyOverride    = "Tagboat-Override"
+	keyOverrider   = "Tagboat-Overridden-By"
 )
 
 // String writes the trailers, one a line, each line ended.
@@ -63,6 +71,10 @@ func (t Trailers) String() string {
 	}
 	optional(keyRevision, t.Revision)
 	optional(keyRequester, t.Requester)
+	optional(keyUndoes, t.Undoes)
+	optional(keyReason, t.Reason)
+	optional(keyOverride, t.Override)
+	optional(keyOverrider, t.OverriddenBy)
 	return b.String()
 }
 
@@ -112,6 +124,14 @@ func ParseTrailers(message string) (Trailers, bool) {
 			t.Revision, err = unquote(value)
 		case keyRequester:
 			t.Requester, err = unquote(value)
+		case keyUndoes:
+			t.Undoes, err = unquote(value)
+		case keyReason:
+			t.Reason, err = unquote(value)
+		case keyOverride:
+			t.Override, err = unquote(value)
+		case keyOverrider:
+			t.OverriddenBy, err = unquote(value)
 		}
 		if err != nil {
 			return Trailers{}, false

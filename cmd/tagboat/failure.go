@@ -8,6 +8,7 @@ import (
 
 	"tagboat/ci"
 	"tagboat/config"
+	"tagboat/inventory"
 	"tagboat/overlay"
 	"tagboat/promote"
 	"tagboat/registry"
@@ -30,9 +31,11 @@ type known struct {
 func failures() []known {
 	return []known{
 		{promote.ErrMisused, failure{"misused", 2}},
+		{promote.ErrHeld, failure{"held", 1}},
 		{promote.ErrForeign, failure{"foreign-commits", 1}},
 		{promote.ErrOtherTarget, failure{"other-target", 1}},
-		{promote.ErrNotEnforced, failure{"not-enforced", 2}},
+		{promote.ErrCannotAsk, failure{"cannot-ask", 2}},
+		{inventory.ErrUntold, failure{"cannot-ask", 2}},
 		{promote.ErrSource, failure{"source-not-pinned", 1}},
 		{config.ErrInvalid, failure{"invalid-config", 2}},
 		{config.ErrNoTarget, failure{"no-target", 2}},

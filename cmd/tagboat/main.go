@@ -36,7 +36,7 @@ type tool struct {
 }
 
 // run runs one command line and gives the exit code: 0 done or nothing to do, 1
-// failed, 2 misused or misconfigured.
+// failed, 2 misused or misconfigured, 3 blocked.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, env func(string) string) int {
 	t := &tool{env: env, job: ci.Detect(env), redactor: ci.NewRedactor()}
 	out, errOut := t.redactor.Writer(stdout), t.redactor.Writer(stderr)
@@ -79,14 +79,18 @@ func (t *tool) app() *cli.App {
 		Name:        "tagboat",
 		Usage:       "promote container images through a GitOps config repository",
 		UsageText:   "tagboat COMMAND [options] [IMAGE...]",
-		Description: "Secrets come from the environment or a file, never from an option.\nExit codes: 0 done or nothing to do, 1 failed, 2 misused or misconfigured.",
+		Description: "Secrets come from the environment or a file, never from an option.\nExit codes: 0 done or nothing to do, 1 failed, 2 misused or misconfigured,\n3 blocked by a gate, hold or freeze.",
 		HideVersion: true,
 		Writer:      t.stdout,
 		ErrWriter:   t.stderr,
 		Commands: []*cli.Command{
 			t.promoteCommand(),
+			t.holdCommand(),
+			t.releaseCommand(),
+			t.holdsCommand(),
 			t.setCommand(),
 			t.resolveCommand(),
+			t.initCommand(),
 			t.demoCommand(),
 			t.schemaCommand(),
 			t.versionCommand(),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,7 +33,8 @@ type promotion struct {
 	App         string          `json:"app,omitempty"`
 	Changes     []change        `json:"changes"`
 	Proof       *proof          `json:"proof,omitempty"`
-	Gates       []struct{}      `json:"gates"`
+	Gates       []gate          `json:"gates"`
+	Override    *override       `json:"override,omitempty"`
 	PullRequest *pullRequest    `json:"pullRequest,omitempty"`
 	Commit      string          `json:"commit,omitempty"`
 	Warnings    []string        `json:"warnings"`
@@ -53,6 +55,18 @@ type change struct {
 type pin struct {
 	Tag    string `json:"tag,omitempty"`
 	Digest string `json:"digest,omitempty"`
+}
+
+type gate struct {
+	Name     string             `json:"name"`
+	Status   promote.GateStatus `json:"status"`
+	Evidence string             `json:"evidence"`
+	URL      string             `json:"url,omitempty"`
+}
+
+type override struct {
+	By     string `json:"by"`
+	Reason string `json:"reason"`
 }
 
 type proof struct {
@@ -92,7 +106,7 @@ type failed struct {
 func promotionOf(r promote.Result, err error) promotion {
 	p := promotion{
 		Outcome: r.Outcome, Reason: r.Reason, Environment: r.Environment, Ring: r.Ring, App: r.App,
-		Changes: changesOf(r.Changes), Gates: []struct{}{}, Warnings: append([]string{}, r.Warnings...), Proof: proofOf(r.Proof),
+		Changes: changesOf(r.Changes), Gates: gatesOf(r.Gates), Warnings: append([]string{}, r.Warnings...), Proof: proofOf(r.Proof),
 	}
 	if r.Commit != nil {
 		p.Commit = r.Commit.SHA
@@ -100,7 +114,10 @@ func promotionOf(r promote.Result, err error) promotion {
 	if pr := r.PullRequest; pr != nil {
 		p.PullRequest = &pullRequest{Number: pr.Number, URL: pr.URL, HeadBranch: r.HeadBranch, BaseBranch: r.BaseBranch, State: pr.State}
 	}
-	if r.Outcome == promote.Planned {
+	if r.OverriddenBy != "" {
+		p.Override = &override{By: r.OverriddenBy, Reason: r.Override}
+	}
+	if r.Planned {
 		p.Plan = &plan{Diff: r.Diff, Title: r.Title, Body: r.Body}
 	}
 	if err != nil {
@@ -116,6 +133,14 @@ func changesOf(changes []overlay.Change) []change {
 		out = append(out, change{
 			File: c.File, Line: c.Line, Entry: c.Entry, Repository: c.To.Repository, Added: c.Added, From: pinOf(c.From), To: pinOf(c.To),
 		})
+	}
+	return out
+}
+
+func gatesOf(gates []promote.Gate) []gate {
+	out := []gate{}
+	for _, g := range gates {
+		out = append(out, gate{Name: g.Name, Status: g.Status, Evidence: g.Evidence, URL: g.Link})
 	}
 	return out
 }
@@ -162,17 +187,22 @@ func (t *tool) report(c *cli.Context, results []promote.Result, errs []error) er
 			}
 		}
 	}
-	return exitOf(errs)
+	return exitOf(results, errs)
 }
 
-// exitOf is the exit code of several promotions: a failure beats what was misused.
-func exitOf(errs []error) error {
+// exitOf is the exit code of several promotions: one that failed (1) beats one that
+// was misused (2), and both beat one that is blocked (3).
+func exitOf(results []promote.Result, errs []error) error {
 	code := 0
-	for _, err := range errs {
-		if err == nil {
-			continue
+	for i, err := range errs {
+		exit := 0
+		switch {
+		case err != nil:
+			exit = failureOf(err).exit
+		case results[i].Outcome == promote.Blocked:
+			exit = 3
 		}
-		if exit := failureOf(err).exit; code == 0 || exit == 1 {
+		if exit != 0 && (code == 0 || exit < code) {
 			code = exit
 		}
 	}
@@ -234,10 +264,14 @@ func (t *tool) printJSON(v any) error {
 }
 
 // printText prints the result alone: the pull request's URL (on plain git the head
-// branch), or of a dry run the diff and the text.
+// branch), the commit that went to the base branch, or of a dry run the diff and the text.
 func (t *tool) printText(r promote.Result) error {
-	if r.Outcome == promote.Planned {
+	if r.Planned {
 		_, err := fmt.Fprintf(t.stdout, "%s\n%s\n\n%s", r.Diff, r.Title, r.Body)
+		return err
+	}
+	if r.Outcome == promote.Committed {
+		_, err := fmt.Fprintln(t.stdout, cmp.Or(r.Commit.URL, r.Commit.SHA))
 		return err
 	}
 	pr := r.PullRequest
@@ -304,7 +338,7 @@ func (t *tool) tellCI(all []promotion, results []promote.Result) error {
 	outputs := []ci.Output{
 		{Name: "outcome", Value: string(all[0].Outcome)},
 		{Name: "changed", Value: fmt.Sprint(slices.ContainsFunc(results, func(r promote.Result) bool {
-			return r.Outcome == promote.Opened || r.Outcome == promote.Updated
+			return r.Outcome == promote.Opened || r.Outcome == promote.Updated || r.Outcome == promote.Committed
 		}))},
 	}
 	if pr := all[0].PullRequest; pr != nil && pr.Number > 0 {

@@ -33,7 +33,7 @@ func entryFlags() []cli.Flag {
 func registryFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringSliceFlag{Name: "platform", Usage: "`OS/ARCH[/VARIANT]` that the image must have; may be repeated"},
-		&cli.DurationFlag{Name: "wait", Usage: "wait this `LONG` for a tag that is not there yet, e.g. 2m"},
+		&cli.DurationFlag{Name: "wait", Usage: "wait this `LONG` for a tag that is not there yet, or a gate that is not open yet, e.g. 2m"},
 		&cli.BoolFlag{Name: "allow-moved-tag", Usage: "take the given digest although the tag has moved on"},
 		&cli.StringSliceFlag{Name: "ca-file", Usage: "trust the certificates in `FILE` too; may be repeated"},
 		&cli.StringSliceFlag{Name: "plain-http", Usage: "ask this registry `HOST` without TLS (loopback needs no option); may be repeated"},
@@ -73,10 +73,11 @@ Examples:
 			pathFlag(),
 			&cli.StringFlag{Name: "to", Usage: "`ENVIRONMENT` (default: the last element of --path); with tagboat.yaml several, by commas"},
 			&cli.StringFlag{Name: "from", Usage: "promote what this `ENVIRONMENT` of tagboat.yaml runs"},
-			&cli.StringFlag{Name: "ring", Usage: "`RING` of the environment in tagboat.yaml"},
+			&cli.StringFlag{Name: "ring", Usage: "`RING` of the environment in tagboat.yaml (default: the next one)"},
 			&cli.StringFlag{Name: "app", Usage: "`NAME` of the app (default: the last element of the image's repository); with --from several, by commas"},
 			&cli.BoolFlag{Name: "all", Usage: "with --from: every app"},
 		}, entryFlags(), registryFlags(), []cli.Flag{
+			&cli.StringFlag{Name: "override", Usage: "pass gates, holds and freezes for this `REASON`, where tagboat.yaml lets you"},
 			&cli.BoolFlag{Name: "again", Usage: "propose a digest that a person has declined"},
 			&cli.BoolFlag{Name: "allow-older", Usage: "propose an image that is older than what is there"},
 			&cli.BoolFlag{Name: "force", Usage: "give up someone's commits on the head branch"},
@@ -172,7 +173,7 @@ func (t *tool) request(c *cli.Context) (promote.Request, error) {
 		Images: images, Platforms: required, Wait: c.Duration("wait"), AllowMoved: c.Bool("allow-moved-tag"),
 		AllowOlder: c.Bool("allow-older"), Again: c.Bool("again"), Force: c.Bool("force"), DryRun: c.Bool("dry-run"),
 		Labels: words(c.StringSlice("label")), Reviewers: users, TeamReviewers: teams, Assignees: words(c.StringSlice("assignee")),
-		Draft: c.Bool("draft"), AutoMerge: c.Bool("auto-merge"),
+		Draft: c.Bool("draft"), AutoMerge: c.Bool("auto-merge"), Override: strings.TrimSpace(c.String("override")),
 		Job: promote.Job{Actor: t.job.Actor, RunURL: t.job.RunURL, Revision: t.job.Commit},
 	}, nil
 }

@@ -23,7 +23,7 @@ import (
 func (r *Repository) Tip(ctx context.Context, branch string) (scm.Tip, error) {
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		_, err := r.features(gctx)
+		_, err := r.features(ctx) // others wait for it too: a branch that is not there must not stop it
 		return err
 	})
 	var tip scm.Tip

@@ -1,0 +1,151 @@
+package promote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"tagboat/config"
+	"tagboat/inventory"
+	"tagboat/scm"
+)
+
+// rights is what the config repository's forge says of people.
+func (o *order) rights(rule string) (scm.Rights, error) {
+	rights, ok := o.repo.(scm.Rights)
+	if !ok {
+		return nil, fmt.Errorf("%w: %s has %s, and a %s repository tells nothing about people", ErrCannotAsk, config.FileName, rule, o.repo.About().Forge)
+	}
+	return rights, nil
+}
+
+// who asks for the promotion: a login that the forge vouches for.
+func (o *order) who(ctx context.Context, rule string) (string, error) {
+	rights, err := o.rights(rule)
+	if err != nil || o.q.Actor != "" {
+		return o.q.Actor, err
+	}
+	login, err := rights.Self(ctx)
+	if err != nil {
+		return "", fmt.Errorf("ask %s who the token acts as, for %s: %w", o.repo.About().Host, rule, err)
+	}
+	return login, nil
+}
+
+// among says whether a login is one of user:LOGIN and team:SLUG.
+func (o *order) among(ctx context.Context, login string, names []string, rule string) (bool, error) {
+	if slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, "user:"+login) }) {
+		return true, nil
+	}
+	rights, err := o.rights(rule)
+	if err != nil {
+		return false, err
+	}
+	for _, name := range names {
+		team, isTeam := strings.CutPrefix(name, "team:")
+		if !isTeam {
+			continue
+		}
+		in, err := rights.Member(ctx, team, login)
+		if err != nil {
+			return false, fmt.Errorf("ask whether %s is in team %s, for %s: %w", login, team, rule, err)
+		}
+		if in {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// promoter demands that who asks may promote.
+func (r *rules) promoter(ctx context.Context) (Gate, error) {
+	g := Gate{Name: "promoters", Status: GateFailed}
+	login, err := r.who(ctx, "promoters")
+	if err != nil {
+		return g, err
+	}
+	is, err := r.among(ctx, login, r.policy.Promoters, "promoters")
+	if err != nil {
+		return g, err
+	}
+	if is {
+		g.Status, g.Evidence = GatePassed, login+" may promote to "+r.at.Environment
+		return g, nil
+	}
+	g.Evidence = fmt.Sprintf("%s is not among %s", login, strings.Join(r.policy.Promoters, ", "))
+	return g, nil
+}
+
+// override opens the gates that are shut, where who asks may do that and says why.
+// It gives the login, or a reason why nothing was overridden.
+func (r *rules) override(ctx context.Context, gates []Gate) (by, refused string, err error) {
+	if len(r.policy.Overriders) == 0 {
+		return "", fmt.Sprintf("--override: %s names no overriders of %s", config.FileName, r.at.Environment), nil
+	}
+	login, err := r.who(ctx, "overriders")
+	if err != nil {
+		return "", "", err
+	}
+	is, err := r.among(ctx, login, r.policy.Overriders, "overriders")
+	if err != nil {
+		return "", "", err
+	}
+	if !is {
+		return "", fmt.Sprintf("--override: %s is not among the overriders of %s: %s", login, r.at.Environment, strings.Join(r.policy.Overriders, ", ")), nil
+	}
+	for i := range gates {
+		if !gates[i].opens() {
+			gates[i].Status = GateOverridden
+		}
+	}
+	return login, "", nil
+}
+
+// approved counts the people who approved what brought the digests to the source:
+// not its author, not who asked for either promotion, and only who may write.
+func (r *rules) approved(ctx context.Context, s *source, arrival inventory.Arrival) (Gate, error) {
+	g := Gate{Name: r.name("approvals", s), Status: GatePending, Link: linkOf(arrival)}
+	pr := arrival.PullRequest
+	if pr == nil {
+		g.Status, g.Evidence = GateFailed, fmt.Sprintf("commit %s brought it to %s without a pull request", short(arrival.Commit.SHA), s.at)
+		return g, nil
+	}
+	evidence, ok := s.repo.(scm.Evidence)
+	rights, vouches := s.repo.(scm.Rights)
+	if !ok || !vouches {
+		return g, fmt.Errorf("%w: a %s repository has no approvals", ErrCannotAsk, s.repo.About().Forge)
+	}
+	list, err := evidence.Approvals(ctx, *pr)
+	if err != nil {
+		return g, err
+	}
+	asker, err := r.who(ctx, "gates.approvals")
+	if err != nil {
+		return g, err
+	}
+	not := []string{pr.Author, asker, arrival.Trailers.Requester, arrival.Commit.Author}
+	var by []string
+	for _, a := range list {
+		if !a.Counts() || slices.ContainsFunc(not, func(n string) bool { return strings.EqualFold(n, a.User) }) {
+			continue
+		}
+		may, err := rights.Permission(ctx, a.User)
+		if err != nil && !errors.Is(err, scm.ErrNotFound) {
+			return g, err
+		}
+		if may.Allows(scm.PermissionWrite) {
+			by = append(by, a.User)
+		}
+	}
+	about := s.repo.About()
+	g.Evidence = fmt.Sprintf("%d of %d approvals of %s %s%d", len(by), r.policy.Gates.Approvals, about.PullRequestWord, about.PullRequestMark, pr.Number)
+	if len(by) > 0 {
+		g.Evidence += ": " + strings.Join(by, ", ")
+	}
+	if len(by) >= r.policy.Gates.Approvals {
+		g.Status = GatePassed
+	}
+	return g, nil
+}

@@ -15,6 +15,8 @@ const (
 	rightsToRead    rights = "statuses:read and checks:read on this repository"
 	rightsToPost    rights = "statuses:write on this repository"
 	rightsToAsk     rights = "members:read of the organisation"
+	rightsToTalk    rights = "issues:write and pull_requests:read on this repository"
+	rightsToRun     rights = "actions:write on this repository"
 )
 
 // words name the permissions for an error.
@@ -29,6 +31,10 @@ func (s rights) permissions() *github.InstallationPermissions {
 		return &github.InstallationPermissions{Statuses: &write}
 	case rightsToAsk:
 		return &github.InstallationPermissions{Members: &read}
+	case rightsToTalk:
+		return &github.InstallationPermissions{Issues: &write, PullRequests: &read}
+	case rightsToRun:
+		return &github.InstallationPermissions{Actions: &write}
 	}
 	return &github.InstallationPermissions{Contents: &write, PullRequests: &write}
 }

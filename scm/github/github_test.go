@@ -225,6 +225,7 @@ func TestEveryOperationIsCalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	askAll(t, s, r, pr)
+	talkAll(t, s, r)
 	for _, op := range s.Operations() {
 		if count(s.Ops(), op) == 0 {
 			t.Errorf("%s was not called", op)

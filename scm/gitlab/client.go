@@ -53,7 +53,7 @@ func checkToken(o Options) error {
 // from the first answer behind the back of concurrent calls. Both are the
 // Transport's.
 func (r *Repository) connect(base *url.URL, o Options) (err error) {
-	o.Transport.Host, o.Transport.Authorize = base.String(), authorize(o)
+	o.Transport.Host, o.Transport.Authorize = base.String(), withJobToken(authorize(o))
 	if r.transport, err = scm.NewTransport(o.Transport); err != nil {
 		return err
 	}

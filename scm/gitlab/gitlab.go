@@ -51,6 +51,10 @@ type Options struct {
 	Project   string // group/sub/name, or the numeric id
 	Token     string // "": only reading of what is public
 	TokenKind TokenKind
+	// TriggerToken is a pipeline trigger token of the project, or a CI_JOB_TOKEN that
+	// its allowlist takes: Dispatch starts pipelines with it. Token then needs to
+	// read only, and only where the run is followed.
+	TriggerToken string
 
 	// Transport says how requests travel: CA files, budget for waiting, clock. Host
 	// and Authorize are set here.
@@ -62,6 +66,7 @@ type Options struct {
 type Repository struct {
 	about     scm.About
 	project   string
+	trigger   string
 	transport *scm.Transport
 	api       *gl.Client //nolint:staticcheck // deprecated, and this project's choice
 	sleep     func(context.Context, time.Duration) error
@@ -85,7 +90,7 @@ func New(o Options) (*Repository, error) {
 	if err := checkToken(o); err != nil {
 		return nil, fmt.Errorf("use GitLab project %s: %w", project, err)
 	}
-	r := &Repository{about: about(base, project, o), project: project, sleep: o.Transport.Sleep}
+	r := &Repository{about: about(base, project, o), project: project, trigger: o.TriggerToken, sleep: o.Transport.Sleep}
 	if r.sleep == nil {
 		r.sleep = sleep
 	}

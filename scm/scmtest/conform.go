@@ -39,6 +39,8 @@ type Can struct {
 	Labels     bool // Person.Pull tells the labels
 	Reviewers  bool // Person.Pull tells the reviewers
 	UpdatesPR  bool // Person.UpdateBranch works
+	Workflows  bool // a run is of one workflow file among several, with a trigger of its own
+	Runs       bool // Talker.SetRun works
 	Slow       bool // a real server: leave out what takes many requests
 }
 
@@ -103,7 +105,7 @@ type suite struct {
 // repository for each case.
 func Conform(t *testing.T, fresh func(t *testing.T) Harness) {
 	t.Helper()
-	for _, cases := range []map[string]func(*suite){readCases(), commitCases(), directCases(), pullCases(), evidenceCases(), rightsCases(), mergeCases()} {
+	for _, cases := range []map[string]func(*suite){readCases(), commitCases(), directCases(), pullCases(), evidenceCases(), rightsCases(), mergeCases(), conversationCases(), dispatchCases()} {
 		for _, name := range slices.Sorted(maps.Keys(cases)) {
 			t.Run(name, func(t *testing.T) {
 				s := &suite{Harness: fresh(t), t: t}
@@ -120,7 +122,7 @@ func Conform(t *testing.T, fresh func(t *testing.T) Harness) {
 
 // onlyForge tells the cases of what plain git has not got.
 func onlyForge(name string) bool {
-	for _, cases := range []map[string]func(*suite){pullCases(), evidenceCases(), rightsCases(), mergeCases()} {
+	for _, cases := range []map[string]func(*suite){pullCases(), evidenceCases(), rightsCases(), mergeCases(), conversationCases(), dispatchCases()} {
 		if _, ok := cases[name]; ok {
 			return true
 		}

@@ -136,7 +136,7 @@ func (w Workflow) withInputs(at yaml.Node, standard bool) (Workflow, error) {
 		Inputs map[string]struct {
 			Type     string
 			Required *bool
-			Default  *yaml.Node
+			Default  *any
 		}
 	}
 	if err := at.Decode(&in); err != nil {

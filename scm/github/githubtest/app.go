@@ -85,6 +85,8 @@ func grants() []map[string]string {
 		{"statuses": "read", "checks": "read"},
 		{"statuses": "write"},
 		{"members": "read"},
+		{"issues": "write", "pull_requests": "read"},
+		{"actions": "write"},
 	}
 }
 

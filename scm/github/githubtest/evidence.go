@@ -30,6 +30,11 @@ func needs() map[string][2]string {
 // header as GitHub does.
 func (s *Server) lacking(r *request, token string) *Answer {
 	need, listed := needs()[r.op]
+	for _, more := range []map[string][2]string{talkNeeds(), runNeeds()} {
+		if n, ok := more[r.op]; ok {
+			need, listed = n, true
+		}
+	}
 	if !listed {
 		need = [2]string{"contents", "read"}
 	}

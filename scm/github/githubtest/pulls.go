@@ -208,25 +208,6 @@ func addAssignees(s *Server, _ http.ResponseWriter, r *request) (int, any) {
 	})
 }
 
-func addComment(s *Server, _ http.ResponseWriter, r *request) (int, any) {
-	p, refusal := s.issue(r, "issue_number")
-	if refusal != nil {
-		return refusal.Status, *refusal
-	}
-	var in struct{ Body string }
-	if err := decode(r.body, &in); err != nil {
-		return refuse(http.StatusBadRequest, "Problems parsing JSON")
-	}
-	if in.Body == "" {
-		return refuse(http.StatusUnprocessableEntity, "Validation Failed", map[string]any{"resource": "IssueComment", "code": "missing_field", "field": "body"})
-	}
-	c, err := s.Store.Comment(p.Number, r.login, in.Body)
-	if err != nil {
-		return refuse(http.StatusInternalServerError, err.Error())
-	}
-	return http.StatusCreated, s.object("issue-comment", map[string]any{"id": c.ID, "body": c.Body, "user": s.user(c.Author)})
-}
-
 // requestReviewers refuses the whole call for one bad name.
 func requestReviewers(s *Server, _ http.ResponseWriter, r *request) (int, any) {
 	p, refusal := s.issue(r, "pull_number")

@@ -42,6 +42,10 @@ type Options struct {
 	Collaborators     []string // who can be asked for a review or assigned; nil is anybody but ghosts
 	Teams             []string // slugs that can be asked for a review
 
+	ViaApp            map[string]bool // logins in whose name an App writes
+	NoRunDetails      string          // a server without return_run_details: "ignores" or "refuses" it
+	DisabledWorkflows []string        // file names
+
 	// Lacks are permissions that the token lacks: statuses, checks, members,
 	// administration (without which nobody else's permission may be asked).
 	Lacks []string
@@ -188,6 +192,10 @@ func (s *Server) serve(w *httptest.ResponseRecorder, req *http.Request, body []b
 	}
 	w.Header().Set("Date", now.UTC().Format(http.TimeFormat))
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	if strings.HasPrefix(req.URL.Path, logsPath) {
+		s.serveLog(w, req)
+		return "log"
+	}
 	if req.URL.Path == s.graphqlPath() {
 		return s.serveGraphQL(w, req, body)
 	}
@@ -237,6 +245,9 @@ func (s *Server) handle(w *httptest.ResponseRecorder, r *request) {
 		return
 	}
 	w.WriteHeader(status)
+	if out == nil { // no body
+		return
+	}
 	if err := json.NewEncoder(w).Encode(out); err != nil {
 		s.t.Errorf("fake GitHub: %s: %v", r.op, err)
 	}

@@ -1,9 +1,7 @@
 package gitlabtest
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -160,37 +158,6 @@ func (s *Server) listVersions(q *request) answer {
 			"id": 100*p.Number + i, "head_commit_sha": v.SHA, "base_commit_sha": p.BaseSHA, "start_commit_sha": p.BaseSHA,
 			"created_at": stamp(v.Time), "merge_request_id": 100_000 + p.Number, "state": "collected", "real_size": "1",
 		})
-	}
-	part, h := page(q, all)
-	return answer{status: 200, body: part, header: h}
-}
-
-// listNotes has the notes that GitLab writes itself beside those of people.
-func (s *Server) listNotes(q *request) answer {
-	p, missing := s.find(q)
-	if missing != nil {
-		return *missing
-	}
-	all := []map[string]any{}
-	note := func(id int, author, body string, at time.Time, system bool) {
-		all = append(all, map[string]any{
-			"id": id, "body": body, "author": s.userShape(author), "created_at": stamp(at), "updated_at": stamp(at), "system": system,
-			"noteable_id": 100_000 + p.Number, "noteable_type": "MergeRequest", "noteable_iid": p.Number, "resolvable": false, //nolint:misspell // GitLab's word
-		})
-	}
-	for _, c := range p.Comments {
-		note(c.ID, c.Author, c.Body, c.Created, false)
-	}
-	for _, r := range p.Reviews {
-		if r.State == "approved" && !s.NoApprovalNotes {
-			note(r.ID, r.Author, "approved this merge request", r.Time, true)
-		}
-	}
-	slices.SortStableFunc(all, func(a, b map[string]any) int {
-		return strings.Compare(fmt.Sprint(b["created_at"]), fmt.Sprint(a["created_at"]))
-	})
-	if q.query.Get("sort") == "asc" {
-		slices.Reverse(all)
 	}
 	part, h := page(q, all)
 	return answer{status: 200, body: part, header: h}

@@ -201,22 +201,6 @@ func (s *Server) updateMergeRequest(q *request) answer {
 	return s.edit(q, p.Number, 200)
 }
 
-func (s *Server) createNote(q *request) answer {
-	p, missing := s.find(q)
-	if missing != nil {
-		return *missing
-	}
-	c, err := s.Store.Comment(p.Number, s.login(q), q.body["body"].(string))
-	if err != nil {
-		return say(500, err.Error())
-	}
-	return answer{status: 201, body: map[string]any{
-		"id": c.ID, "type": nil, "body": c.Body, "attachment": nil, "author": s.userShape(c.Author), "created_at": stamp(c.Created), "updated_at": stamp(c.Created),
-		"system": false, "noteable_id": 100_000 + p.Number, "noteable_type": "MergeRequest", "noteable_iid": p.Number, "resolvable": false, //nolint:misspell // GitLab's word
-		"confidential": false, "internal": false, "project_id": ProjectID, "commands_changes": map[string]any{},
-	}}
-}
-
 // resetApprovals is for bot users of Premium only (docs, merge request approvals).
 func (s *Server) resetApprovals(q *request) answer {
 	p, missing := s.find(q)

@@ -9,11 +9,13 @@ import (
 // request is a request that was taken apart.
 type request struct {
 	method, op string
+	path       string // the route's
 	project    string
 	args       []string // the decoded variable parts of the path after the project
 	query      url.Values
 	body       map[string]any
 	token      string
+	jobToken   string
 	refused    *answer
 	serve      func(*Server, *request) answer
 }
@@ -27,7 +29,10 @@ func (s *Server) parse(r *http.Request) *request {
 	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		q.token = bearer
 	}
-	path := r.URL.EscapedPath()
+	if q.jobToken = r.Header.Get("JOB-TOKEN"); q.jobToken != "" && q.token != "" {
+		s.fault("%s %s has a job token and another one", r.Method, r.URL.Path)
+	}
+	path := strings.Replace(r.URL.EscapedPath(), "/api/graphql", "/api/v4/graphql", 1)
 	if s.DecodesSlash {
 		path = strings.ReplaceAll(path, "%2F", "/")
 	}
@@ -45,7 +50,7 @@ func (s *Server) parse(r *http.Request) *request {
 		q.refused = ref(answer{status: 404, body: map[string]any{"error": "404 Not Found"}})
 		return q
 	}
-	q.op, q.serve, q.args = rt.op, rt.serve, args
+	q.op, q.serve, q.args, q.path = rt.op, rt.serve, args, rt.path
 	if strings.HasPrefix(rt.path, "projects/:") {
 		q.project, q.args = args[0], args[1:]
 	}

@@ -11,7 +11,7 @@ import (
 
 // rule is one endpoint: its route and what a request may and must hold. A
 // parameter is name:type, with ! if it is required; types are string, int, bool,
-// ints, labels (a string with commas) and actions. A parameter with | names its
+// ints, object, labels (a string with commas) and actions. A parameter with | names its
 // allowed values.
 type rule struct {
 	op, method, path string
@@ -24,7 +24,7 @@ type rule struct {
 func rules() []rule {
 	const repo, mrs = "projects/:id/repository/", "projects/:id/merge_requests"
 	paging := []string{"page:int", "per_page:int"}
-	return []rule{
+	list := []rule{
 		{op: "getProject", method: "GET", path: "projects/:id", serve: (*Server).getProject},
 		{op: "getBranch", method: "GET", path: repo + "branches/:branch", serve: (*Server).getBranch},
 		{op: "listBranches", method: "GET", path: repo + "branches", serve: (*Server).listBranches, query: append([]string{"search:string", "regex:string"}, paging...)},
@@ -54,8 +54,6 @@ func rules() []rule {
 				"merge_when_pipeline_succeeds:bool", "auto_merge:bool", "sha:string", "squash:bool"}},
 		{op: "cancelAutoMerge", method: "POST", path: mrs + "/:iid/cancel_merge_when_pipeline_succeeds", serve: (*Server).cancelAutoMerge},
 		{op: "resetApprovals", method: "PUT", path: mrs + "/:iid/reset_approvals", serve: (*Server).resetApprovals},
-		{op: "createNote", method: "POST", path: mrs + "/:iid/notes", serve: (*Server).createNote,
-			body: []string{"body:string!", "created_at:string", "internal:bool"}},
 		{op: "listStatuses", method: "GET", path: repo + "commits/:sha/statuses", serve: (*Server).listStatuses,
 			query: append([]string{"ref:string", "stage:string", "name:string", "all:bool", "pipeline_id:int", "order_by:id|pipeline_id", "sort:asc|desc"}, paging...)},
 		{op: "commitMergeRequests", method: "GET", path: repo + "commits/:sha/merge_requests", serve: (*Server).commitMergeRequests, query: paging},
@@ -66,8 +64,6 @@ func rules() []rule {
 			query: append([]string{"action:pushed|created|updated|closed|reopened|commented|merged", "target_type:string", "before:string", "after:string", "sort:asc|desc"}, paging...)},
 		{op: "getApprovals", method: "GET", path: mrs + "/:iid/approvals", serve: (*Server).getApprovals},
 		{op: "listVersions", method: "GET", path: mrs + "/:iid/versions", serve: (*Server).listVersions, query: paging},
-		{op: "listNotes", method: "GET", path: mrs + "/:iid/notes", serve: (*Server).listNotes,
-			query: append([]string{"order_by:created_at|updated_at", "sort:asc|desc", "activity_filter:all_notes|only_comments|only_activity"}, paging...)},
 		{op: "getMember", method: "GET", path: "projects/:id/members/all/:user", serve: (*Server).getMember},
 		{op: "getGroup", method: "GET", path: "groups/:group", serve: (*Server).getGroup, query: []string{"with_custom_attributes:bool", "with_projects:bool"}},
 		{op: "getGroupMember", method: "GET", path: "groups/:group/members/all/:user", serve: (*Server).getGroupMember},
@@ -75,6 +71,7 @@ func rules() []rule {
 		{op: "listUsers", method: "GET", path: "users", serve: (*Server).listUsers,
 			query: append([]string{"username:string", "search:string", "active:bool"}, paging...)},
 	}
+	return slices.Concat(list, noteRules(), runRules())
 }
 
 func mergeRequestFields() []string {
@@ -170,6 +167,9 @@ func fits(kind string, v any, query bool) bool {
 	case "actions":
 		list, ok := v.([]any)
 		return ok && len(list) > 0
+	case "object":
+		_, ok := v.(map[string]any)
+		return ok
 	}
 	return isText && slices.Contains(strings.Split(kind, "|"), text)
 }

@@ -23,7 +23,7 @@ var (
 	// image.
 	ErrDisagree = errors.New("not one pinned digest")
 	// ErrUnpinned is the ErrDisagree of an entry that has no digest.
-	ErrUnpinned = fmt.Errorf("%w: a tag may be another image tomorrow", ErrDisagree)
+	ErrUnpinned = fmt.Errorf("%w: a tag without a digest may be another image tomorrow", ErrDisagree)
 	// ErrUntold is returned where the forge cannot tell what is asked: plain git
 	// knows no time and no statuses, and a forge may have no record of a commit.
 	// It is no answer and no pass.

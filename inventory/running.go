@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -20,7 +19,7 @@ import (
 // there or does not read is an error of overlay.
 func Running(files fs.FS, dirs []string, images []config.Image) ([]image.Reference, error) {
 	if len(dirs) == 0 {
-		return nil, errors.New("read what runs: no directory is given")
+		return nil, fmt.Errorf("%w: no directory is given", ErrDisagree)
 	}
 	entries, err := entriesOf(files, dirs)
 	if err != nil {
@@ -79,7 +78,7 @@ func agreed(found []overlay.Entry) (image.Reference, error) {
 		said = append(said, fmt.Sprintf("%s:%d %s", e.File, e.Line, ref))
 	}
 	if slices.ContainsFunc(found, func(e overlay.Entry) bool { return e.Runs().Digest != first.Digest }) {
-		return first, fmt.Errorf("%w: the directories disagree: %s", ErrDisagree, strings.Join(said, "; "))
+		return first, fmt.Errorf("%w: the entries disagree: %s", ErrDisagree, strings.Join(said, "; "))
 	}
 	return first, nil
 }

@@ -9,66 +9,68 @@ import (
 	"tagboat/scm"
 )
 
-// recordsAsked is for how many commits a forge is asked for a time: those of one
-// push have one record, at the newest of them.
-const recordsAsked = 20
+// mergesAsked is of how many commits a forge is asked what merged them.
+const mergesAsked = 20
 
 // when tells when the branch came to be at the commit at place i of its line, by
-// the forge's clock, and the pull request that brought it. A commit that the forge
-// has no record of came with a newer one, or before it: that one's time is taken.
+// the forge's clock, and the pull request that brought it: by its merge, else by
+// the forge's record of pushes. Where the forge knows neither, the next newer
+// commit that a pull request brought tells: the branch had this one then.
+//
+// A branch that was forced away from a merged commit, and back, is not seen: the
+// merge's time stands.
 func (w *walker) when(ctx context.Context, i int) (time.Time, *scm.PullRequest, error) {
 	name := w.Repo.About().Name
 	e, ok := w.Repo.(scm.Evidence)
 	if !ok {
 		return time.Time{}, nil, fmt.Errorf("%w: %s is plain git, which knows no time that its committers could not write", ErrUntold, name)
 	}
-	for k := i; k >= 0 && k > i-recordsAsked; k-- {
-		c, _, err := w.line.at(ctx, k)
-		if err != nil {
-			return time.Time{}, nil, err
-		}
-		at, pr, err := w.recorded(ctx, e, c, k)
-		if err == nil || !errors.Is(err, scm.ErrNotFound) {
-			return at, pr, err
-		}
-	}
 	c, _, err := w.line.at(ctx, i)
 	if err != nil {
 		return time.Time{}, nil, err
 	}
-	return time.Time{}, nil, fmt.Errorf("%w: %s has no record of when %s came to %s: promote by pull requests, or push one commit at a time", ErrUntold, name, short(c.SHA), w.Branch)
+	var unknown error
+	for k := i; k >= 0 && k > i-mergesAsked; k-- {
+		pr, err := w.merged(ctx, e, i, k)
+		if err != nil {
+			return time.Time{}, nil, err
+		}
+		if pr != nil {
+			return pr.MergedAt, pr, nil
+		}
+		if k != i {
+			continue
+		}
+		at, err := e.Pushed(ctx, w.Branch, c.SHA)
+		if err == nil || !errors.Is(err, scm.ErrNotFound) {
+			return at, nil, err
+		}
+		unknown = err
+	}
+	return time.Time{}, nil, fmt.Errorf("%w: when %s came to %s of %s: %w", ErrUntold, short(c.SHA), w.Branch, name, unknown)
 }
 
-// recorded is the forge's record of a commit of the line: a pull request whose
-// merge made it, or made a later state of the line, else a push. That a pull
-// request has the commit is not enough: its merge may be another commit, of a time
-// when the branch did not hold this one.
-func (w *walker) recorded(ctx context.Context, e scm.Evidence, c scm.Commit, place int) (time.Time, *scm.PullRequest, error) {
+// merged is the pull request that brought the commit at place k to the branch, not
+// before the one at place i was there; nil where none did.
+//
+// That a pull request has the commit is not enough. Its merge may have made another
+// one, at a time when the branch did not hold this: it must be on the line, and not
+// below i.
+func (w *walker) merged(ctx context.Context, e scm.Evidence, i, k int) (*scm.PullRequest, error) {
+	c, _, err := w.line.at(ctx, k)
+	if err != nil {
+		return nil, err
+	}
 	pr, err := e.Merged(ctx, c.SHA)
-	switch {
-	case err == nil && pr.Base == w.Branch && !pr.MergedAt.IsZero() && w.upTo(pr.MergeCommit, place):
-		return pr.MergedAt, &pr, nil
-	case err != nil && !errors.Is(err, scm.ErrNotFound):
-		return time.Time{}, nil, err
+	if errors.Is(err, scm.ErrNotFound) {
+		return nil, nil
 	}
-	p, ok := e.(pushes)
-	if !ok {
-		return time.Time{}, nil, scm.ErrNotFound
+	if err != nil {
+		return nil, err
 	}
-	at, err := p.Pushed(ctx, w.Branch, c.SHA)
-	if err == nil && at.IsZero() {
-		err = scm.ErrNotFound
+	made := w.line.place(pr.MergeCommit)
+	if pr.Base != w.Branch || pr.MergedAt.IsZero() || made < 0 || made > i {
+		return nil, nil
 	}
-	return at, nil, err
-}
-
-// pushes is a forge that keeps a record of pushes.
-type pushes interface {
-	Pushed(ctx context.Context, branch, commit string) (time.Time, error)
-}
-
-// upTo tells that a commit is on the line, not below a place.
-func (w *walker) upTo(sha string, place int) bool {
-	at := w.line.place(sha)
-	return at >= 0 && at <= place
+	return &pr, nil
 }

@@ -33,8 +33,8 @@ type UnreadHold struct {
 	Err              error
 }
 
-// hold is what an unread file does.
-func (u UnreadHold) hold() record.Hold {
+// Hold is what an unread file does: its reason says what is wrong with it.
+func (u UnreadHold) Hold() record.Hold {
 	return record.Hold{Environment: u.Environment, App: u.App, Reason: oneLine(fmt.Sprintf("%v: mend it or delete it on branch %s", u.Err, record.HoldBranch))}
 }
 
@@ -136,13 +136,24 @@ func (h Holds) On(environment, app string, at time.Time, digests []string) []rec
 		}
 	}
 	for _, u := range h.Unread {
-		hold := u.hold()
+		hold := u.Hold()
 		if hold.Stops(environment, app, at, digests) {
 			hold.Environment = environment // one that holds everything holds this too
 			on = append(on, hold)
 		}
 	}
 	return on
+}
+
+// TimeOf is the time by the forge's clock, after the first answer of it, else by
+// this machine's; and in words whose it is.
+func (p *Promoter) TimeOf(repo scm.Repository) (t time.Time, whose string) {
+	if clock, ok := repo.(scm.Clock); ok {
+		if t, known := clock.Now(); known {
+			return t, "by the clock of " + repo.About().Host
+		}
+	}
+	return p.now(), "by this machine's clock"
 }
 
 // find is the hold of a file, and whether it reads; nil where there is no file.
@@ -154,7 +165,7 @@ func (h Holds) find(file string) (hold *record.Hold, reads bool) {
 	}
 	for _, u := range h.Unread {
 		if u.Path == file {
-			hold := u.hold()
+			hold := u.Hold()
 			return &hold, false
 		}
 	}

@@ -101,7 +101,7 @@ func TestOwnersLikeTheLibrary(t *testing.T) {
 		return before[r.IntN(len(before))] + strings.Join(parts, "/") + after[r.IntN(len(after))]
 	}
 	matched := 0
-	for range 4000 {
+	for range 2000 {
 		pattern := draw(elements, 3, []string{"", "/"}, []string{"", "", "/"})
 		if strings.Contains(pattern, "**/**") || strings.HasSuffix(pattern, "**/") {
 			continue // there the library wants two slashes in a row
@@ -123,7 +123,7 @@ func TestOwnersLikeTheLibrary(t *testing.T) {
 			matched++
 		}
 	}
-	if matched < 500 {
+	if matched < 250 {
 		t.Errorf("only %d matches were compared", matched)
 	}
 }
@@ -255,7 +255,7 @@ func TestOwnersOfABrokenForge(t *testing.T) {
 func TestOwnersBounds(t *testing.T) {
 	for name, content := range map[string]string{
 		"a large file":     strings.Repeat("* @mei\n", ownersSize/7+1),
-		"many rules":       strings.Repeat("/a/**/b/**/c/**/d @mei\n", ownersRules+1),
+		"many rules":       strings.Repeat("/a/*/b @mei\n", ownersRules+1),
 		"many bad lines":   strings.Repeat("![ @mei\n", 1000),
 		"a long line":      "* " + strings.Repeat("@mei ", 100000),
 		"many owners":      "* " + strings.Repeat("@mei ", 800),

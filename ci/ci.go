@@ -5,6 +5,8 @@ package ci
 
 import (
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -38,6 +40,9 @@ type Job struct {
 	Event      string // push, workflow_dispatch; on GitLab the pipeline's source
 	EventPath  string // file with the event's JSON
 	Debug      bool   // the job was started with step debug logs on
+
+	PullRequest int    // the number of the pull request that the job is for; 0: none
+	Queued      string // the merge queue's commit of it, where the job is for that
 
 	outputPath  string // GITHUB_OUTPUT
 	summaryPath string // GITHUB_STEP_SUMMARY
@@ -74,6 +79,7 @@ func actionsJob(env func(string) string, kind Kind) Job {
 		outputPath:  env("GITHUB_OUTPUT"),
 		summaryPath: env("GITHUB_STEP_SUMMARY"),
 	}
+	job.PullRequest, job.Queued = pullRequestOf(env("GITHUB_REF"), job.Commit)
 	if who := env("GITHUB_TRIGGERING_ACTOR"); who != "" { // a re-run is by somebody else
 		job.Actor = who
 	}
@@ -87,8 +93,36 @@ func actionsJob(env func(string) string, kind Kind) Job {
 	return job
 }
 
+var (
+	pullRef  = regexp.MustCompile(`^refs/pull/([0-9]+)/`)
+	queueRef = regexp.MustCompile(`^refs/heads/gh-readonly-queue/.+/pr-([0-9]+)-[0-9a-f]+$`)
+)
+
+// pullRequestOf reads the number out of the ref of a job: that of a pull request, or
+// of GitHub's merge queue, whose commit wants the required statuses, too.
+func pullRequestOf(ref, commit string) (number int, queued string) {
+	m := pullRef.FindStringSubmatch(ref)
+	if m == nil {
+		if m = queueRef.FindStringSubmatch(ref); m == nil {
+			return 0, ""
+		}
+		queued = commit
+	}
+	number, err := strconv.Atoi(m[1])
+	if err != nil {
+		return 0, ""
+	}
+	return number, queued
+}
+
 func gitlabJob(env func(string) string) Job {
+	number, err := strconv.Atoi(env("CI_MERGE_REQUEST_IID"))
+	if err != nil {
+		number = 0 // no merge request's pipeline
+	}
 	return Job{
+		PullRequest: number,
+
 		Kind:       GitLab,
 		Repository: env("CI_PROJECT_PATH"),
 		Commit:     env("CI_COMMIT_SHA"),

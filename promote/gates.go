@@ -50,7 +50,8 @@ type rules struct {
 	apps    []string // of a group several
 	policy  config.Policy
 	sources []*source
-	back    *back // what runs before comes back: only promoters are asked
+	asking  []string // who asks, as the forge vouches; nil: Request.Actor, else the token's own
+	back    *back    // what runs before comes back: only promoters are asked
 }
 
 // check asks for all of it. The answer is in a fixed order, freezes and holds first.
@@ -226,9 +227,11 @@ func (r *rules) soaked(s *source, arrival inventory.Arrival) Gate {
 	soak := time.Duration(r.policy.Gates.Soak)
 	here := now.Sub(arrival.At)
 	g := Gate{Name: r.name("soak", s), Status: GatePassed, Link: linkOf(arrival)}
-	g.Evidence = fmt.Sprintf("in %s since %s, %s of %s", s.at, stamp(arrival.At), span(here), span(soak))
+	// no words that change by the minute: a status is posted where it says something new
+	g.Evidence = fmt.Sprintf("in %s since %s, %s are asked for", s.at, stamp(arrival.At), config.Duration(soak))
 	if here < soak {
 		g.Status = GatePending
+		g.Evidence += ", until " + stamp(arrival.At.Add(soak))
 	}
 	return g
 }
@@ -263,14 +266,6 @@ func linkOf(a inventory.Arrival) string {
 // stamp is a time for people: to the minute, in UTC.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
-// span is a duration for people, to the minute: "3h12m".
-func span(d time.Duration) string {
-	if d = d.Truncate(time.Minute); d < time.Minute {
-		return "less than a minute"
-	}
-	return config.Duration(d).String()
-}
-
 func digestsOf(images []image.Reference) []string {
 	var out []string
 	for _, ref := range images {
@@ -301,7 +296,7 @@ func (r *run) gate(ctx context.Context, s *state, res *Result) (stopped bool, er
 			res.Override = r.q.Override
 		}
 		if refused != "" {
-			res.Warnings = append(res.Warnings, refused)
+			res.Warnings = append(res.Warnings, "--override: "+refused)
 		}
 	}
 	if why := shut(res.Gates); why != "" {

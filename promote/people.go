@@ -59,48 +59,66 @@ func (o *order) among(ctx context.Context, login string, names []string, rule st
 	return false, nil
 }
 
+// askers are who stands behind the promotion, as the forge vouches.
+func (r *rules) askers(ctx context.Context, rule string) ([]string, error) {
+	if r.asking != nil {
+		return r.asking, nil
+	}
+	login, err := r.who(ctx, rule)
+	return []string{login}, err
+}
+
+// anyAmong finds the first who is one of user:LOGIN and team:SLUG; "" for none.
+func (r *rules) anyAmong(ctx context.Context, logins, names []string, rule string) (string, error) {
+	for _, login := range logins {
+		if is, err := r.among(ctx, login, names, rule); err != nil || is {
+			return login, err
+		}
+	}
+	return "", nil
+}
+
 // promoter demands that who asks may promote.
 func (r *rules) promoter(ctx context.Context) (Gate, error) {
 	g := Gate{Name: "promoters", Status: GateFailed}
-	login, err := r.who(ctx, "promoters")
+	logins, err := r.askers(ctx, "promoters")
 	if err != nil {
 		return g, err
 	}
-	is, err := r.among(ctx, login, r.policy.Promoters, "promoters")
+	by, err := r.anyAmong(ctx, logins, r.policy.Promoters, "promoters")
 	if err != nil {
 		return g, err
 	}
-	if is {
-		g.Status, g.Evidence = GatePassed, login+" may promote to "+r.at.Environment
+	if by != "" {
+		g.Status, g.Evidence = GatePassed, by+" may promote to "+r.at.Environment
 		return g, nil
 	}
-	g.Evidence = fmt.Sprintf("%s is not among %s", login, strings.Join(r.policy.Promoters, ", "))
+	g.Evidence = fmt.Sprintf("%s is not among %s", strings.Join(logins, ", "), strings.Join(r.policy.Promoters, ", "))
 	return g, nil
 }
 
-// override opens the gates that are shut, where who asks may do that and says why.
-// It gives the login, or a reason why nothing was overridden.
+// override opens the gates that are shut, where who asks may do that. It gives the
+// login, or a reason why nothing was overridden.
 func (r *rules) override(ctx context.Context, gates []Gate) (by, refused string, err error) {
 	if len(r.policy.Overriders) == 0 {
-		return "", fmt.Sprintf("--override: %s names no overriders of %s", config.FileName, r.at.Environment), nil
+		return "", fmt.Sprintf("%s names no overriders of %s", config.FileName, r.at.Environment), nil
 	}
-	login, err := r.who(ctx, "overriders")
+	logins, err := r.askers(ctx, "overriders")
 	if err != nil {
 		return "", "", err
 	}
-	is, err := r.among(ctx, login, r.policy.Overriders, "overriders")
-	if err != nil {
+	if by, err = r.anyAmong(ctx, logins, r.policy.Overriders, "overriders"); err != nil {
 		return "", "", err
 	}
-	if !is {
-		return "", fmt.Sprintf("--override: %s is not among the overriders of %s: %s", login, r.at.Environment, strings.Join(r.policy.Overriders, ", ")), nil
+	if by == "" {
+		return "", fmt.Sprintf("%s is not among the overriders of %s: %s", strings.Join(logins, ", "), r.at.Environment, strings.Join(r.policy.Overriders, ", ")), nil
 	}
 	for i := range gates {
 		if !gates[i].opens() {
 			gates[i].Status = GateOverridden
 		}
 	}
-	return login, "", nil
+	return by, "", nil
 }
 
 // approved counts the people who approved what brought the digests to the source:
@@ -121,11 +139,11 @@ func (r *rules) approved(ctx context.Context, s *source, arrival inventory.Arriv
 	if err != nil {
 		return g, err
 	}
-	asker, err := r.who(ctx, "gates.approvals")
+	askers, err := r.askers(ctx, "gates.approvals")
 	if err != nil {
 		return g, err
 	}
-	not := []string{pr.Author, asker, arrival.Trailers.Requester, arrival.Commit.Author}
+	not := []string{pr.Author, askers[0], arrival.Trailers.Requester, arrival.Commit.Author}
 	var by []string
 	for _, a := range list {
 		if !a.Counts() || slices.ContainsFunc(not, func(n string) bool { return strings.EqualFold(n, a.User) }) {

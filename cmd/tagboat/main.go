@@ -85,12 +85,20 @@ func (t *tool) app() *cli.App {
 		ErrWriter:   t.stderr,
 		Commands: []*cli.Command{
 			t.promoteCommand(),
+			t.rollbackCommand(),
+			t.verifyCommand(),
 			t.holdCommand(),
 			t.releaseCommand(),
 			t.holdsCommand(),
+			t.statusCommand(),
+			t.historyCommand(),
 			t.setCommand(),
 			t.resolveCommand(),
 			t.initCommand(),
+			t.completionCommand(),
+			t.chatopsCommand(),
+			t.requestCommand(),
+			t.serveCommand(),
 			t.demoCommand(),
 			t.schemaCommand(),
 			t.versionCommand(),
@@ -106,7 +114,7 @@ func (t *tool) app() *cli.App {
 		},
 	}
 	for _, command := range app.Commands {
-		command.OnUsageError, command.HideHelpCommand = usageError, true
+		command.OnUsageError, command.HideHelpCommand, command.Before = usageError, true, checkChoices
 	}
 	return app
 }

@@ -101,14 +101,9 @@ func (t *tool) promote(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	registry, err := t.registry(c)
+	p, err := t.promoter(c)
 	if err != nil {
 		return err
-	}
-	p := &promote.Promoter{
-		Registry: registry,
-		Open:     t.opener(c),
-		Progress: func(line string) { t.say("%s", line) },
 	}
 	if q.Path != "" {
 		result, err := p.Run(c.Context, q)

@@ -267,7 +267,7 @@ func (p *plan) roots() {
 		p.targets = slices.DeleteFunc(top, func(t *target) bool { return len(t.entries) == 0 })
 	case len(set) > 0:
 		p.targets = set
-		p.remarks.add("images are set only in directories that others build on (%s): a promotion there reaches all of them", some(pathsOf(set)))
+		p.remarks.add("images are set only in directories that others build on (%s), and a promotion there, which would reach all of these, may be refused as shared: set them in an overlay", some(pathsOf(set)))
 	default:
 		p.targets = top
 	}

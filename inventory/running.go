@@ -73,7 +73,7 @@ func agreed(found []overlay.Entry) (image.Reference, error) {
 	for _, e := range found {
 		ref := e.Runs()
 		if ref.Digest == "" {
-			return ref, fmt.Errorf("%w: %s:%d runs %s without a digest: pin it first with: tagboat promote %s", ErrUnpinned, e.File, e.Line, ref, ref)
+			return ref, fmt.Errorf("%w: %s:%d runs %s: pin it first with: tagboat promote %s", ErrUnpinned, e.File, e.Line, ref, ref)
 		}
 		said = append(said, fmt.Sprintf("%s:%d %s", e.File, e.Line, ref))
 	}

@@ -1,6 +1,7 @@
 package gitea
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 // activity is an entry of a repository's feed. Content is JSON in text where
 // something was pushed, and the text of a title elsewhere.
 type activity struct {
+	ID      int64     `json:"id"`
 	OpType  string    `json:"op_type"`
 	RefName string    `json:"ref_name"`
 	Content string    `json:"content"`
@@ -38,23 +41,23 @@ var compared = regexp.MustCompile(`/([0-9a-f]{40,64})\.\.\.([0-9a-f]{40,64})$`)
 // feed like pushes. It cannot be asked for by branch, and holds issues too: all of
 // it counts as read.
 func (r *Repository) Pushed(ctx context.Context, branch, commit string) (time.Time, error) {
-	read := 0
+	f := &feed{branch: "refs/heads/" + branch}
 	page := func(n int) ([]scm.Push, bool, error) {
-		list, total, err := r.feed(ctx, n)
+		list, total, err := r.feedPage(ctx, n)
 		if err != nil {
 			return nil, false, err
 		}
-		read += len(list)
-		pushes, err := pushesOf(list, branch)
-		return pushes, len(list) > 0 && read < total, err
+		f.read += len(list)
+		pushes, err := f.pushes(list)
+		return pushes, len(list) > 0 && f.read < total, err
 	}
 	at, err := scm.FindPush(commit, page, func(tip string) iter.Seq2[scm.Commit, error] { return r.Log(ctx, tip, "") })
 	return at, r.describe(err, "find when %s came to %s", short(commit), branch)
 }
 
-// feed is a page of what happened in the repository, newest first, and how much
+// feedPage is a page of what happened in the repository, newest first, and how much
 // did in all.
-func (r *Repository) feed(ctx context.Context, n int) (list []activity, total int, err error) {
+func (r *Repository) feedPage(ctx context.Context, n int) (list []activity, total int, err error) {
 	header, err := r.repoCall(ctx, request{method: http.MethodGet, path: "/activities/feeds", query: paged(url.Values{}, n), out: &list})
 	if err != nil {
 		return nil, 0, err
@@ -65,23 +68,37 @@ func (r *Repository) feed(ctx context.Context, n int) (list []activity, total in
 	return list, total, nil
 }
 
-func pushesOf(list []activity, branch string) ([]scm.Push, error) {
+// feed turns a repository's feed, page by page, into the pushes of a branch.
+type feed struct {
+	branch string // as a reference
+	read   int    // entries, of all branches and issues
+	newer  string // After of the push that was seen last
+}
+
+// pushes are those of a page. A branch that was made has two entries, first one
+// without content, and what it was made from is in neither: the older entry stands
+// for the branch being new.
+func (f *feed) pushes(list []activity) ([]scm.Push, error) {
+	// Gitea sorts by whole seconds alone.
+	slices.SortStableFunc(list, func(a, b activity) int { return cmp.Compare(b.ID, a.ID) })
 	var pushes []scm.Push
 	for _, a := range list {
-		if a.RefName != "refs/heads/"+branch {
+		p := scm.Push{Time: a.Created}
+		switch {
+		case a.RefName != f.branch:
 			continue
-		}
-		switch a.OpType {
-		case "commit_repo", "mirror_sync_push":
-			p, err := pushOf(a)
-			if err != nil {
+		case a.OpType == "commit_repo" && a.Content == "":
+			p.After = f.newer
+		case a.OpType == "commit_repo", a.OpType == "mirror_sync_push":
+			var err error
+			if p, err = pushOf(a); err != nil {
 				return nil, err
 			}
-			if p.After != "" {
-				pushes = append(pushes, p)
-			}
-		case "delete_branch":
-			pushes = append(pushes, scm.Push{Time: a.Created})
+		case a.OpType != "delete_branch":
+			continue
+		}
+		if f.newer = p.After; p.After != "" || a.OpType == "delete_branch" {
+			pushes = append(pushes, p)
 		}
 	}
 	return pushes, nil

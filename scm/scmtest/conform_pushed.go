@@ -30,24 +30,31 @@ func pushedCases() map[string]func(*suite) {
 // second, for forges tell whole ones.
 type span struct{ from, to time.Time }
 
-// during does something that takes a second at least, so that two of them never
-// overlap.
+// late is how long a forge may take to write a record.
+func (s *suite) late() time.Duration {
+	if s.Can.Slow {
+		return 4 * time.Second
+	}
+	return time.Second
+}
+
+// during does something, so long after all before that no two spans overlap.
 func (s *suite) during(do func()) span {
 	s.t.Helper()
 	_, w := s.evidence()
 	s.pass()
 	from := w.Clock()
 	do()
-	return span{from.Add(-time.Second), w.Clock().Add(time.Second)}
+	return span{from.Add(-time.Second), w.Clock().Add(s.late())}
 }
 
-// pass lets three seconds go by.
+// pass lets more time go by than a record may be late.
 func (s *suite) pass() {
 	if store, ok := s.Person.(interface{ Advance(time.Duration) }); ok {
 		store.Advance(3 * time.Second)
 		return
 	}
-	time.Sleep(3 * time.Second)
+	time.Sleep(s.late() + time.Second)
 }
 
 // pushed asks until the forge has written the record.

@@ -73,6 +73,10 @@ type Repository interface {
 	// PullRequests lists those from branch head of this very repository into
 	// branch base, newest first: all open ones, and the newest page of closed
 	// ones. A fork's branch of the same name is nobody.
+	//
+	// With head "" it lists every open one into base from branches of this very
+	// repository, all pages, newest first. Plain git knows a proposal by its branch
+	// alone: there that is ErrUnsupported.
 	PullRequests(ctx context.Context, head, base string) ([]PullRequest, error)
 
 	// Propose makes the pull request as p says: Number 0 opens one (or adopts an
@@ -183,6 +187,7 @@ type PullRequest struct {
 	MergeCommit string // SHA on the base branch, if merged and told
 	UpdatedAt   time.Time
 	MergedAt    time.Time // the forge's clock, if merged
+	Labels      []string  // sorted; of what Propose gives, perhaps without those that it has just set
 	Warnings    []string  // what Propose could not do
 }
 

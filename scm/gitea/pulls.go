@@ -1,6 +1,7 @@
 package gitea
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,17 +32,22 @@ const (
 // and head names, which is any one of them. One round as a rule, two where there
 // are more than 50 open ones or the first 50 closed ones hold none of these, and
 // one more where a closed one's branch is still there: Gitea then tells the
-// branch's commit, and the pull request's own is read from its reference.
+// branch's commit, and the pull request's own is read from its reference. Without
+// a head it lists the open ones.
 func (r *Repository) PullRequests(ctx context.Context, head, base string) ([]scm.PullRequest, error) {
 	list, err := r.pulls(ctx, head, base)
 	if errors.Is(err, scm.ErrNotFound) {
 		err = fmt.Errorf("%w: the repository is not there, the token cannot see it, or pull requests are switched off in it", err)
 	}
-	return list, r.describe(err, "list the pull requests from %s into %s", head, base)
+	return list, r.describe(err, "list the pull requests from %s into %s", cmp.Or(head, "any branch"), base)
 }
 
 func (r *Repository) pulls(ctx context.Context, head, base string) ([]scm.PullRequest, error) {
-	found, err := r.findPulls(ctx, head, base)
+	find := r.findPulls
+	if head == "" {
+		find = r.openPulls
+	}
+	found, err := find(ctx, head, base)
 	if err != nil {
 		return nil, err
 	}
@@ -74,11 +80,11 @@ func (r *Repository) findPulls(ctx context.Context, head, base string) ([]*sdk.P
 		return err
 	})
 	g.Go(func() (err error) {
-		open, err = r.pullPage(gctx, "open", base, 1)
+		open, err = r.pullPage(gctx, "open", base, 1, byUpdate)
 		return err
 	})
 	g.Go(func() (err error) {
-		closed, err = r.pullPage(gctx, "closed", base, 1)
+		closed, err = r.pullPage(gctx, "closed", base, 1, byUpdate)
 		return err
 	})
 	if err := g.Wait(); err != nil {
@@ -92,18 +98,32 @@ func (r *Repository) findPulls(ctx context.Context, head, base string) ([]*sdk.P
 	if named != nil && !slices.ContainsFunc(closed.list, func(p *sdk.PullRequest) bool { return isOf(p, head, base) }) {
 		last = closedPages
 	}
-	more, err := r.morePulls(ctx, base, map[string]int{"open": open.pages, "closed": min(last, closed.pages)})
+	more, err := r.morePulls(ctx, base, map[string]int{"open": open.pages, "closed": min(last, closed.pages)}, byUpdate)
 	if err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(append(all, more...), func(p *sdk.PullRequest) bool { return !isOf(p, head, base) }), nil
 }
 
+// openPulls gathers all open ones into base. They are asked for by age, which does
+// not change between two pages, unlike the last update.
+func (r *Repository) openPulls(ctx context.Context, _, base string) ([]*sdk.PullRequest, error) {
+	first, err := r.pullPage(ctx, "open", base, 1, byAge)
+	if err != nil {
+		return nil, err
+	}
+	more, err := r.morePulls(ctx, base, map[string]int{"open": first.pages}, byAge)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(append(first.list, more...), func(p *sdk.PullRequest) bool { return !isOf(p, "", base) }), nil
+}
+
 // isOf tells whether a pull request is from a branch of this repository into a
 // branch of it. The reference of one whose branch is gone is refs/pull/N/head,
-// while its label stays; a fork's has another repository.
+// while its label stays; a fork's has another repository. Head "" is any branch.
 func isOf(p *sdk.PullRequest, head, base string) bool {
-	return p.Head != nil && p.Base != nil && p.Head.Name == head && p.Base.Ref == base && p.Head.RepoID == p.Base.RepoID
+	return p.Head != nil && p.Base != nil && (head == "" || p.Head.Name == head) && p.Base.Ref == base && p.Head.RepoID == p.Base.RepoID
 }
 
 // pullByBranches asks for a pull request by base and head: any one of them, also
@@ -122,8 +142,18 @@ type pullPage struct {
 	pages int // in all
 }
 
-func (r *Repository) pullPage(ctx context.Context, state, base string, page int) (pullPage, error) {
-	q := paged(url.Values{"state": {state}, "sort": {"recentupdate"}, "base_branch": {base}}, page)
+// The orders of a list: the last updated first, and the newest first, which Gitea
+// has no word for.
+const (
+	byUpdate = "recentupdate"
+	byAge    = ""
+)
+
+func (r *Repository) pullPage(ctx context.Context, state, base string, page int, order string) (pullPage, error) {
+	q := paged(url.Values{"state": {state}, "base_branch": {base}}, page)
+	if order != byAge {
+		q.Set("sort", order)
+	}
 	var p pullPage
 	header, err := r.repoCall(ctx, request{method: http.MethodGet, path: "/pulls", query: q, out: &p.list})
 	if err != nil || len(p.list) == 0 {
@@ -138,7 +168,7 @@ func (r *Repository) pullPage(ctx context.Context, state, base string, page int)
 }
 
 // morePulls reads pages 2 to the one given, of each state.
-func (r *Repository) morePulls(ctx context.Context, base string, last map[string]int) ([]*sdk.PullRequest, error) {
+func (r *Repository) morePulls(ctx context.Context, base string, last map[string]int, order string) ([]*sdk.PullRequest, error) {
 	var pages []*pullPage
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
@@ -147,7 +177,7 @@ func (r *Repository) morePulls(ctx context.Context, base string, last map[string
 			p := &pullPage{}
 			pages = append(pages, p)
 			g.Go(func() (err error) {
-				*p, err = r.pullPage(gctx, state, base, page)
+				*p, err = r.pullPage(gctx, state, base, page, order)
 				return err
 			})
 		}
@@ -208,6 +238,10 @@ func (r *Repository) pullOf(p *sdk.PullRequest) scm.PullRequest {
 	r.mu.Lock()
 	r.drafts[out.Number] = prefix
 	r.mu.Unlock()
+	for _, l := range p.Labels {
+		out.Labels = append(out.Labels, l.Name)
+	}
+	slices.Sort(out.Labels)
 	if p.Poster != nil {
 		out.Author = p.Poster.UserName
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // PullRequests lists the open ones (all pages) and the newest page of all, in one
-// round, newest first.
+// round, newest first. Without a head it lists the open ones.
 func (r *Repository) PullRequests(ctx context.Context, head, base string) ([]scm.PullRequest, error) {
 	pulls, err := r.pulls(ctx, head, base)
 	if err != nil {
@@ -31,6 +31,13 @@ func (r *Repository) PullRequests(ctx context.Context, head, base string) ([]scm
 // pulls asks for all and for the open ones at once. One that is closed between the
 // two calls is in the first list at least, and as it was there.
 func (r *Repository) pulls(ctx context.Context, head, base string) ([]*github.PullRequest, error) {
+	if head == "" {
+		open, err := r.listPulls(ctx, "open", "", base, true)
+		if err != nil {
+			return nil, r.fault("list open pull requests into "+base, err)
+		}
+		return newestFirst(open), nil
+	}
 	var newest, open []*github.PullRequest
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) { newest, err = r.listPulls(gctx, "all", head, base, false); return err })
@@ -38,17 +45,25 @@ func (r *Repository) pulls(ctx context.Context, head, base string) ([]*github.Pu
 	if err := g.Wait(); err != nil {
 		return nil, r.fault("list pull requests of "+head, err)
 	}
-	all := append(newest, open...)
+	return newestFirst(append(newest, open...)), nil
+}
+
+// newestFirst sorts, and keeps the first of several of one number.
+func newestFirst(all []*github.PullRequest) []*github.PullRequest {
 	slices.SortStableFunc(all, func(a, b *github.PullRequest) int { return b.GetNumber() - a.GetNumber() })
-	return slices.CompactFunc(all, func(a, b *github.PullRequest) bool { return a.GetNumber() == b.GetNumber() }), nil
+	return slices.CompactFunc(all, func(a, b *github.PullRequest) bool { return a.GetNumber() == b.GetNumber() })
 }
 
 // listPulls asks with head as OWNER:BRANCH (a bare name is ignored by GitHub) and
-// drops a fork's branch of the same name.
+// drops a fork's branch of the same name. Head "" is every branch of this
+// repository.
 func (r *Repository) listPulls(ctx context.Context, state, head, base string, all bool) ([]*github.PullRequest, error) {
 	opts := &github.PullRequestListOptions{
-		State: state, Head: r.owner + ":" + head, Base: base, Sort: "created", Direction: "desc",
+		State: state, Base: base, Sort: "created", Direction: "desc",
 		ListOptions: github.ListOptions{PerPage: pageSize},
+	}
+	if head != "" {
+		opts.Head = r.owner + ":" + head
 	}
 	var out []*github.PullRequest
 	for {
@@ -57,7 +72,7 @@ func (r *Repository) listPulls(ctx context.Context, state, head, base string, al
 			return nil, err
 		}
 		for _, p := range page {
-			if p.GetHead().GetRef() == head && p.GetBase().GetRef() == base && sameRepository(p) {
+			if (head == "" || p.GetHead().GetRef() == head) && p.GetBase().GetRef() == base && sameRepository(p) {
 				r.rememberNode(p.GetBase().GetRepo().GetNodeID())
 				out = append(out, p)
 			}
@@ -81,6 +96,10 @@ func pullOf(p *github.PullRequest) scm.PullRequest {
 		Title: p.GetTitle(), Body: p.GetBody(), Author: p.GetUser().GetLogin(),
 		State: scm.State(p.GetState()), Draft: p.GetDraft(), AutoMerge: p.AutoMerge != nil, UpdatedAt: p.GetUpdatedAt().Time,
 	}
+	for _, l := range p.Labels {
+		out.Labels = append(out.Labels, l.GetName())
+	}
+	slices.Sort(out.Labels)
 	if p.GetMerged() || !p.GetMergedAt().IsZero() {
 		out.State, out.MergeCommit, out.MergedAt = scm.Merged, p.GetMergeCommitSHA(), p.GetMergedAt().Time
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"time"
@@ -16,8 +17,12 @@ import (
 
 // PullRequests lists merge requests in one round: all open ones, and the newest
 // page of all. Where the two lists disagree, the merge request was closed or
-// merged in between.
+// merged in between. Without a head it lists the open ones.
 func (r *Repository) PullRequests(ctx context.Context, head, base string) ([]scm.PullRequest, error) {
+	if head == "" {
+		open, err := r.list(ctx, "", base, "opened", 0)
+		return r.pullRequests(open), err
+	}
 	var open, newest []*gl.MergeRequest
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
@@ -37,31 +42,42 @@ func (r *Repository) PullRequests(ctx context.Context, head, base string) ([]scm
 			byNumber[m.IID] = m
 		}
 	}
-	var all []scm.PullRequest
 	for _, m := range byNumber {
-		all = append(all, r.pullRequest(m))
 		r.listed.Store(m.IID, m)
 	}
+	return r.pullRequests(slices.Collect(maps.Values(byNumber))), nil
+}
+
+// pullRequests translates, newest first.
+func (r *Repository) pullRequests(list []*gl.MergeRequest) []scm.PullRequest {
+	var all []scm.PullRequest
+	for _, m := range list {
+		all = append(all, r.pullRequest(m))
+	}
 	slices.SortFunc(all, func(a, b scm.PullRequest) int { return cmp.Compare(b.Number, a.Number) })
-	return all, nil
+	return slices.CompactFunc(all, func(a, b scm.PullRequest) bool { return a.Number == b.Number })
 }
 
 // list gives the merge requests of a state, newest first, without those of forks;
-// pages 0 is all.
+// pages 0 is all, and head "" every branch.
 func (r *Repository) list(ctx context.Context, head, base, state string, pages int) ([]*gl.MergeRequest, error) {
 	opt := &gl.ListProjectMergeRequestsOptions{
 		ListOptions:  gl.ListOptions{PerPage: perPage, Page: 1},
-		SourceBranch: &head, TargetBranch: &base, State: &state,
+		TargetBranch: &base, State: &state,
 		OrderBy: ref("created_at"), Sort: ref("desc"),
+	}
+	from := "any branch"
+	if head != "" {
+		opt.SourceBranch, from = &head, head
 	}
 	var all []*gl.MergeRequest
 	for n := 1; ; n++ {
 		page, resp, err := r.api.MergeRequests.ListProjectMergeRequests(r.project, opt, gl.WithContext(ctx))
 		if e := r.explain(resp, err); e != nil {
-			return nil, r.fail(fmt.Sprintf("list merge requests from %s into %s", head, base), e)
+			return nil, r.fail(fmt.Sprintf("list merge requests from %s into %s", from, base), e)
 		}
 		for _, m := range page {
-			if m.SourceProjectID == m.TargetProjectID && m.SourceBranch == head && m.TargetBranch == base {
+			if m.SourceProjectID == m.TargetProjectID && (head == "" || m.SourceBranch == head) && m.TargetBranch == base {
 				all = append(all, m)
 			}
 		}
@@ -79,6 +95,7 @@ func (r *Repository) pullRequest(m *gl.MergeRequest) scm.PullRequest {
 		Title: plainTitle(m), Body: m.Description, State: state(m), Draft: isDraft(m),
 		AutoMerge: m.MergeWhenPipelineSucceeds, MergeCommit: mergeCommit(m), UpdatedAt: deref(m.UpdatedAt), MergedAt: deref(m.MergedAt),
 	}
+	p.Labels = slices.Sorted(slices.Values(m.Labels))
 	if m.Author != nil {
 		p.Author = m.Author.Username
 	}

@@ -13,8 +13,12 @@ import (
 
 // PullRequests implements scm.Repository: the branch head as an open pull request
 // of Number 0, if it is there and holds something that branch base does not have.
-// Closed ones cannot be known.
+// Closed ones cannot be known. Without a head it is scm.ErrUnsupported: nothing
+// tells a proposal from any other branch.
 func (r *Repository) PullRequests(ctx context.Context, head, base string) ([]scm.PullRequest, error) {
+	if head == "" {
+		return nil, r.wrap("list the open pull requests into "+base, fmt.Errorf("%w: plain git has none, a proposal is a pushed branch and known by its name", scm.ErrUnsupported))
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p, err := r.pushed(ctx, head, base)

@@ -27,6 +27,8 @@ func pullCases() map[string]func(*suite) {
 		"pull requests: closed with its head commit":            pullsClosed,
 		"pull requests: merged":                                 pullsMerged,
 		"pull requests: newest first":                           pullsOrder,
+		"pull requests: every open one into a base":             pullsOpen,
+		"pull requests: with their labels":                      pullsLabels,
 		"close saves the text and says why":                     closeSays,
 		pushedBranch:                                            branchIsProposal,
 	}
@@ -304,6 +306,56 @@ func pullsOrder(s *suite) {
 	s.diff("listed", []int{second.Number, first.Number}, numbers(s.list()))
 }
 
+func pullsOpen(s *suite) {
+	s.diff("before", 0, len(s.open()))
+	p := s.proposed()
+	many := 130
+	if s.Can.Slow {
+		many = 3
+	}
+	want := []int{p.Number}
+	for i := range many {
+		head := fmt.Sprintf("%s-%d", kHead, i)
+		s.push(head, "n.txt", head)
+		want = append(want, must(s, tried(s.Person.OpenPull(NewPull{Head: head, Base: s.main, Title: head, Author: "mei"}))).Number)
+	}
+	slices.Reverse(want)
+	s.push("other-base", "b.txt", "b")
+	must(s, tried(s.Person.OpenPull(NewPull{Head: kHead, Base: "other-base", Title: "another base", Author: "mei"})))
+	if s.Can.Forks {
+		must(s, tried(s.Person.OpenForkPull(NewPull{Head: "patch", Base: s.main, Title: "evil", Author: "eve", Fork: "eve/config"}, map[string]string{kFile: "evil"})))
+	}
+	if err := s.Person.ClosePullRequest(want[0], "mei"); err != nil {
+		s.t.Fatal(err)
+	}
+	must(s, tried(s.Person.MergePullRequest(want[1], "merge")))
+	list := s.open()
+	s.diff("listed", want[2:], numbers(list))
+	last := list[len(list)-1]
+	if last.Head != kHead || last.Base != s.main || last.HeadCommit != p.HeadCommit || last.State != scm.Open || last.Body == "" {
+		s.t.Errorf("listed %+v, want %+v", last, p)
+	}
+}
+
+func (s *suite) open() []scm.PullRequest {
+	s.t.Helper()
+	return must(s, tried(s.Repo.PullRequests(s.t.Context(), "", s.main)))
+}
+
+func pullsLabels(s *suite) {
+	s.need(s.Can.Labels, "labels")
+	c := s.commit(s.draft(kNew))
+	w := s.proposal(c.SHA)
+	w.Labels = []string{"staging", "promotion"}
+	must(s, tried(s.Repo.Propose(s.t.Context(), w)))
+	for what, list := range map[string][]scm.PullRequest{"one": s.list(), "all": s.open()} {
+		if len(list) != 1 {
+			s.t.Fatalf("%s: listed %+v", what, list)
+		}
+		s.diff(what, []string{"promotion", "staging"}, list[0].Labels)
+	}
+}
+
 func closeSays(s *suite) {
 	p := s.proposed()
 	p.Title, p.Body = p.Title+" (superseded)", "superseded\n"
@@ -322,6 +374,8 @@ func closeSays(s *suite) {
 
 func branchIsProposal(s *suite) {
 	s.diff("before", 0, len(s.list()))
+	_, err := s.Repo.PullRequests(s.t.Context(), "", s.main)
+	s.wantErr(err, scm.ErrUnsupported)
 	c := s.commit(s.draft(kNew))
 	w := s.proposal(c.SHA)
 	w.Labels, w.AutoMerge = []string{"promotion"}, false

@@ -28,7 +28,7 @@ type Command struct {
 	Environment string
 	Ring        string
 	To          string // of a rollback: digest, tag or commit; "" is what ran before
-	Until       string // of a hold: a time in RFC 3339 or a duration; "" is until released
+	Until       string // of a hold: a time in RFC 3339, a date or a duration; "" is until released
 	Reason      string
 	// Loose: the reason of a hold stood without quotes, so that its first word may be
 	// an app. Resolve tells.

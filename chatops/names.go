@@ -67,10 +67,9 @@ func (c Command) source(names *config.Config, to config.Environment) (Command, e
 			return c, err
 		}
 		return c, names.CheckPair(c.From, c.Environment)
-	case len(to.From) == 1:
-		c.From = to.From[0]
-	case len(to.From) > 1:
-		return c, &SyntaxError{Verb: Promote, Problem: fmt.Sprintf("%s is promoted from %s: say which with from", to.Name, strings.Join(to.From, " and "))}
+	case len(to.From) > 0: // several must agree, so that any of them tells
+		app := names.Apps[c.App]
+		c.From = to.From[max(slices.IndexFunc(to.From, app.In), 0)]
 	case c.Digest == "":
 		return c, &SyntaxError{Verb: Promote, Problem: fmt.Sprintf("%s takes what builds push: say which digest, %s@sha256:…", to.Name, c.App)}
 	}

@@ -288,27 +288,29 @@ func (p *parser) until() error {
 	if err != nil {
 		return err
 	}
-	if _, err := UntilTime(w.text, time.Time{}); err != nil || w.quoted {
-		return fmt.Errorf("%s is no time: write 2026-12-01T08:00:00Z, or a duration such as 2h or 3d", w)
+	if _, _, err := untilOf(w.text); err != nil || w.quoted {
+		return fmt.Errorf("%s is no time: write 2026-12-01T08:00:00Z, 2026-12-01, or a duration such as 2h or 3d", w)
 	}
 	p.command.Until = w.text
 	return nil
 }
 
-// UntilTime is the moment that the until of a hold means, now being the forge's
-// time; "" is the zero time, which is until released.
-func UntilTime(until string, now time.Time) (time.Time, error) {
+// untilOf reads the until of a hold as the command hold does: a time, a UTC date
+// (when that day begins), or how long from now on; "" is until released.
+func untilOf(until string) (at time.Time, length time.Duration, err error) {
 	if until == "" {
-		return time.Time{}, nil
+		return time.Time{}, 0, nil
 	}
-	if at, err := time.Parse(time.RFC3339, until); err == nil {
-		return at, nil
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if at, err := time.Parse(layout, until); err == nil {
+			return at, 0, nil
+		}
 	}
 	d, err := config.ParseDuration(until)
 	if err != nil || d == 0 {
-		return time.Time{}, fmt.Errorf("%q is neither a time nor a duration", until)
+		return time.Time{}, 0, fmt.Errorf("%q is neither a time nor a duration", until)
 	}
-	return now.Add(time.Duration(d)), nil
+	return time.Time{}, time.Duration(d), nil
 }
 
 // name reads a word that names something.

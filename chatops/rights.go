@@ -31,6 +31,11 @@ func May(ctx context.Context, rights scm.Rights, names *config.Config, c Command
 	if !permission.Allows(scm.PermissionWrite) {
 		return fmt.Errorf("%w: %s may not write to the config repository", ErrNoRight, login)
 	}
+	return promoters(ctx, rights, names, c, login)
+}
+
+// promoters asks whether a login may promote to the command's environment.
+func promoters(ctx context.Context, rights scm.Rights, names *config.Config, c Command, login string) error {
 	if c.Verb != Promote && c.Verb != Rollback {
 		return nil
 	}

@@ -1,0 +1,239 @@
+package chatops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"tagboat/config"
+	"tagboat/promote"
+	"tagboat/scm"
+)
+
+// Comment answers a new comment: 👀, one reply that a repetition edits in place,
+// then 🚀 or 👎. What is no command, a bot's, or gone is ErrIgnored, and nobody is
+// told. The answer carries what went wrong; the error is that it could not be told.
+func (b *Bot) Comment(ctx context.Context, forum scm.Conversation, e Event, teller Teller) (Answer, error) {
+	return b.comment(ctx, forum, e.CommentAt, LineHash(e.Line), e.Author, teller)
+}
+
+// comment knows of the comment only where it stands, what its first line was, and
+// who wrote it, if told.
+func (b *Bot) comment(ctx context.Context, forum scm.Conversation, at CommentAt, hash, author string, teller Teller) (Answer, error) {
+	comment, err := forum.Comment(ctx, at.CommentRef)
+	switch {
+	case errors.Is(err, scm.ErrNotFound):
+		return Answer{}, fmt.Errorf("%w: it is gone: %w", ErrIgnored, err)
+	case err != nil:
+		return Answer{}, err
+	case comment.Kind == scm.AuthorBot, comment.Kind == scm.AuthorApp:
+		return Answer{}, fmt.Errorf("%w: a program wrote it", ErrIgnored)
+	case comment.Author == "":
+		return Answer{}, fmt.Errorf("%w: its author is gone", ErrIgnored)
+	}
+	command, parsed := Parse(comment.Body)
+	same := LineHash(FirstLine(comment.Body)) == hash && (author == "" || strings.EqualFold(author, comment.Author))
+	if errors.Is(parsed, ErrNotCommand) && same {
+		return Answer{}, ErrNotCommand
+	}
+	_ = forum.React(ctx, at.CommentRef, scm.ReactionEyes) // a sign; the reply counts
+	a := Answer{Command: command, Login: comment.Author}
+	a, err = b.decide(ctx, a, func() error {
+		if !same || comment.Edited {
+			return fmt.Errorf("%w since it was made", ErrEdited)
+		}
+		return parsed
+	}, Order{Command: command, Login: comment.Author, Since: comment.Created})
+	if err != nil {
+		a.Err = err
+	}
+	return a, b.tell(ctx, forum, comment, a, teller)
+}
+
+// decide asks for the right, then whether the command stands, and does it.
+func (b *Bot) decide(ctx context.Context, a Answer, stands func() error, o Order) (Answer, error) {
+	repo, err := b.Promoter.Open(ctx, b.Request.Repository, "")
+	if err != nil {
+		return a, err
+	}
+	rights, ok := repo.(scm.Rights)
+	if !ok {
+		return a, fmt.Errorf("%w: a %s repository tells nothing about people", scm.ErrUnsupported, repo.About().Forge)
+	}
+	if err := May(ctx, rights, nil, Command{Verb: Help}, o.Login); err != nil {
+		return a, err
+	}
+	if err := stands(); err != nil {
+		return a, err
+	}
+	names, err := LoadConfig(ctx, repo)
+	if err != nil {
+		return a, err
+	}
+	if o.Command, err = o.Command.Resolve(names); err != nil {
+		return a, err
+	}
+	a.Command = o.Command
+	if err := promoters(ctx, rights, names, o.Command, o.Login); err != nil {
+		return a, err
+	}
+	return b.Do(ctx, o), nil
+}
+
+// tell replies and reacts.
+func (b *Bot) tell(ctx context.Context, forum scm.Conversation, comment scm.Comment, a Answer, teller Teller) error {
+	ctx = context.WithoutCancel(ctx) // a job that is stopped still says so
+	teller.Markdown = true
+	sign := scm.ReactionRocket
+	if !a.Good() {
+		sign = scm.ReactionThumbsDown
+	}
+	if _, err := forum.Reply(ctx, comment, teller.Text(a)); err != nil {
+		return fmt.Errorf("answer the comment (outcome: %s): %w", a.Word(), err)
+	}
+	_ = forum.React(ctx, comment.CommentRef, sign) // the reply says it
+	return nil
+}
+
+// Word is the outcome in one word, for logs.
+func (a Answer) Word() string {
+	switch {
+	case a.refused():
+		return "refused"
+	case a.Err != nil:
+		return "failed"
+	case len(a.Results) > 0:
+		return string(outcomeOf(a.Results[0], a.Errors[0]))
+	case a.Hold != nil:
+		return string(a.Hold.Outcome)
+	}
+	return "help"
+}
+
+// refused tells that the fault is the asker's: nothing is broken, and nothing was
+// written.
+func (a Answer) refused() bool {
+	return slices.ContainsFunc([]error{
+		ErrNoRight, ErrUnmapped, ErrSyntax, ErrEdited, ErrChanged, config.ErrUnknown, config.ErrNotAllowed, promote.ErrHeld,
+	}, func(cause error) bool { return errors.Is(a.Err, cause) })
+}
+
+// Accept is what the receiving workflow takes by its inputs.
+type Accept struct {
+	// Speakers are the logins whose dispatches may speak for chat users: the account
+	// of tagboat serve.
+	Speakers []string
+	// Requesters are the logins that may ask for images without a right to write: the
+	// accounts of applications' pipelines, each with its apps.
+	Requesters map[string][]string
+}
+
+// Ask does what a job's inputs ask, on the word of the forge who started it. forum
+// opens the repository in which a comment stands.
+func (b *Bot) Ask(ctx context.Context, ask Ask, starter scm.Starter, accept Accept, forum func(context.Context, string) (scm.Conversation, error), teller Teller) (Answer, error) {
+	switch {
+	case ask.Comment.ID != 0:
+		f, err := forum(ctx, ask.Comment.Repository)
+		if err != nil {
+			return Answer{}, err
+		}
+		return b.comment(ctx, f, ask.Comment, ask.LineHash, "", teller)
+	case ask.Image.Repository != "":
+		return b.image(ctx, ask, starter.Login, accept), nil
+	}
+	return b.line(ctx, ask, starter.Login, accept), nil
+}
+
+// Line does a command that a person gave to the job itself: in GitLab's ChatOps.
+// The verb may stand without its slash, for the person has named the job.
+func (b *Bot) Line(ctx context.Context, line, login string) Answer {
+	if line = strings.TrimSpace(FirstLine(line)); !strings.HasPrefix(line, "/") {
+		line = "/" + line
+	}
+	return b.line(ctx, Ask{Command: line}, login, Accept{})
+}
+
+func (b *Bot) line(ctx context.Context, ask Ask, login string, accept Accept) Answer {
+	command, parsed := Parse(ask.Command)
+	if errors.Is(parsed, ErrNotCommand) {
+		parsed = &SyntaxError{Verb: Help, Problem: "it is none of the commands, which " + Help.Usage() + " lists"}
+	}
+	a := Answer{Command: command, Login: login}
+	if ask.User != "" {
+		speaks, err := b.speaks(ctx, ask.User, login, accept)
+		if err != nil {
+			a.Err = err
+			return a
+		}
+		login, a.Login = speaks, speaks
+	}
+	a, err := b.decide(ctx, a, func() error { return parsed }, Order{Command: command, Login: login})
+	if err != nil {
+		a.Err = err
+	}
+	return a
+}
+
+// speaks is the login of a chat user for whom a starter speaks.
+func (b *Bot) speaks(ctx context.Context, user, starter string, accept Accept) (string, error) {
+	if !slices.ContainsFunc(accept.Speakers, func(who string) bool { return strings.EqualFold(who, starter) }) {
+		return "", fmt.Errorf("%w: %s may not speak for chat users: the workflow names who may with --speaker", ErrNoRight, starter)
+	}
+	repo, err := b.Promoter.Open(ctx, b.Request.Repository, "")
+	if err != nil {
+		return "", err
+	}
+	names, err := LoadConfig(ctx, repo)
+	if err != nil {
+		return "", err
+	}
+	team, id, _ := strings.Cut(strings.TrimPrefix(user, "slack:"), "/")
+	return ChatLogin(names, team, id)
+}
+
+// image promotes what a build has pushed, for a requester that the workflow takes.
+func (b *Bot) image(ctx context.Context, ask Ask, login string, accept Accept) Answer {
+	a := Answer{Command: Command{Verb: Promote, Environment: ask.To, Digest: ask.Image.Digest}, Login: login}
+	repo, err := b.Promoter.Open(ctx, b.Request.Repository, "")
+	if err != nil {
+		a.Err = err
+		return a
+	}
+	names, err := LoadConfig(ctx, repo)
+	if err != nil {
+		a.Err = err
+		return a
+	}
+	if a.Command.App, a.Err = names.AppOf(ask.Image.Repository); a.Err != nil {
+		return a
+	}
+	environment, err := names.Environment(ask.To)
+	if err != nil {
+		a.Err = err
+		return a
+	}
+	if a.Err = accept.image(login, a.Command.App); a.Err != nil {
+		return a
+	}
+	if environment.From != nil {
+		a.Err = fmt.Errorf("%w: a pipeline may ask for environments that take what builds push: %s is promoted from %s", ErrNoRight, ask.To, strings.Join(environment.From, " and "))
+		return a
+	}
+	return b.Do(ctx, Order{Command: a.Command, Login: login, Image: ask.Image})
+}
+
+// image says why a login may not ask for an app, or nothing.
+func (a Accept) image(login, app string) error {
+	for who, apps := range a.Requesters {
+		if !strings.EqualFold(who, login) {
+			continue
+		}
+		if slices.Contains(apps, app) {
+			return nil
+		}
+		return fmt.Errorf("%w: %s may ask for %s, not for %s", ErrNoRight, login, strings.Join(apps, ", "), app)
+	}
+	return fmt.Errorf("%w: the workflow takes nothing from %s: it names who may ask with --accept %s=%s", ErrNoRight, login, login, app)
+}

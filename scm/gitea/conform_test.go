@@ -64,6 +64,7 @@ func TestConform(t *testing.T) {
 					Can: scmtest.Can{
 						PullRequests: true, CompareAndSwap: o.Version == giteatest.V126, Rebuild: o.Version == giteatest.V126,
 						Protection: true, Forks: true, Draft: true, AutoMerge: true, Labels: true, Reviewers: true, UpdatesPR: true, MergesNow: true,
+						Dispatch: o.Version != giteatest.V122 && o.Version != giteatest.Forgejo, Workflows: true, Runs: true,
 					},
 				}
 			})

@@ -61,7 +61,7 @@ func realHarness(t *testing.T, ctx context.Context, server *giteareal.Server, na
 		Repo: repo, Person: server.Person(ctx, name), Reviewer: "mei", Ghost: "nobody-here",
 		Can: scmtest.Can{
 			PullRequests: true, CompareAndSwap: true, Rebuild: true, Protection: true, Forks: true, Draft: true,
-			AutoMerge: true, Labels: true, Reviewers: true, UpdatesPR: true, Slow: true,
+			AutoMerge: true, Labels: true, Reviewers: true, UpdatesPR: true, Dispatch: true, Workflows: true, Slow: true,
 		},
 	}
 }

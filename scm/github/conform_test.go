@@ -36,7 +36,7 @@ func seeded() *scmtest.Store {
 func everything() scmtest.Can {
 	return scmtest.Can{
 		PullRequests: true, CompareAndSwap: true, Rebuild: true, Protection: true, Forks: true,
-		Draft: true, AutoMerge: true, Labels: true, Reviewers: true, UpdatesPR: true, MergesNow: true, Workflows: true, Runs: true,
+		Draft: true, AutoMerge: true, Labels: true, Reviewers: true, UpdatesPR: true, MergesNow: true, Workflows: true, Dispatch: true, Runs: true,
 	}
 }
 

@@ -21,7 +21,7 @@ func TestConform(t *testing.T) {
 			Repo: w.repo, Person: person, Reviewer: "mei", Ghost: "ghost",
 			Can: scmtest.Can{
 				PullRequests: true, Protection: true, Forks: true, Draft: true, AutoMerge: true,
-				Labels: true, Reviewers: true, UpdatesPR: true, MergesNow: true, Runs: true,
+				Labels: true, Reviewers: true, UpdatesPR: true, MergesNow: true, Dispatch: true, Runs: true,
 			},
 		}
 	})

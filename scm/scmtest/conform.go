@@ -39,6 +39,7 @@ type Can struct {
 	Labels     bool // Person.Pull tells the labels
 	Reviewers  bool // Person.Pull tells the reviewers
 	UpdatesPR  bool // Person.UpdateBranch works
+	Dispatch   bool // its own CI can be asked to run
 	Workflows  bool // a run is of one workflow file among several, with a trigger of its own
 	Runs       bool // Talker.SetRun works
 	Slow       bool // a real server: leave out what takes many requests

@@ -52,7 +52,7 @@ promote:
 func (s *suite) workflow(branch string) scm.Dispatcher {
 	s.t.Helper()
 	d, ok := s.Repo.(scm.Dispatcher)
-	s.need(ok, "dispatch")
+	s.need(ok && s.Can.Dispatch, "dispatch")
 	must(s, tried(s.Person.Push(branch, "mei", "Let others ask for promotions", map[string]string{
 		".github/workflows/" + kWorkflow: kActions, ".github/workflows/build.yml": kPushed, ".gitlab-ci.yml": kPipeline,
 	})))
@@ -93,7 +93,7 @@ func dispatchBranch(s *suite) {
 
 func dispatchMissing(s *suite) {
 	d, ok := s.Repo.(scm.Dispatcher)
-	s.need(ok, "dispatch")
+	s.need(ok && s.Can.Dispatch, "dispatch")
 	_, err := d.Dispatch(s.t.Context(), ask(nil))
 	s.wantErr(err, scm.ErrNotFound)
 	s.workflow(s.main)

@@ -122,7 +122,10 @@ PASSWORD_HASH_ALGO = pbkdf2_v1
 [service]
 DISABLE_REGISTRATION = true
 [actions]
-ENABLED = false
+ENABLED = true
+[webhook]
+ALLOWED_HOST_LIST = loopback
+DELIVER_TIMEOUT = 5
 [indexer]
 ISSUE_INDEXER_TYPE = db
 [log]

@@ -93,26 +93,6 @@ func (c *call) addLabels() {
 	c.json(http.StatusOK, c.labelObjects(names))
 }
 
-func (c *call) comment() {
-	p, ok := c.pull()
-	var in struct {
-		Body string `json:"body"`
-	}
-	if !ok || !c.decode(&in) {
-		return
-	}
-	if in.Body == "" {
-		c.fail(http.StatusUnprocessableEntity, "[Body]: Required")
-		return
-	}
-	made, err := c.o.Store.Comment(p.Number, c.o.User, in.Body)
-	if err != nil {
-		c.broken(err.Error())
-		return
-	}
-	c.json(http.StatusCreated, object{"id": made.ID, "body": made.Body})
-}
-
 func (c *call) listReviews() {
 	p, ok := c.pull()
 	if !ok {

@@ -61,7 +61,17 @@ func routes() []route {
 		at("POST", "/labels", "", (*call).createLabel),
 		at("GET", "/orgs/labels", "page limit", (*call).orgLabels),
 		at("POST", "/issues/{index}/labels", "", (*call).addLabels),
-		at("POST", "/issues/{index}/comments", "", (*call).comment),
+		at("POST", "/issues/{index}/comments", "", (*call).addComment),
+		at("GET", "/issues/{index}/comments", "since before", (*call).listComments),
+		at("GET", "/issues/comments/{id}", "", (*call).getComment),
+		at("PATCH", "/issues/comments/{id}", "", (*call).editComment),
+		at("POST", "/issues/comments/{id}/reactions", "", (*call).addReaction),
+		at("GET", "/issues/{index}", "", (*call).getIssue),
+		at("POST", "/actions/workflows/{file}/dispatches", "return_run_details", (*call).dispatchWorkflow),
+		at("GET", "/actions/runs", "event branch page limit", (*call).listRuns),
+		at("GET", "/actions/runs/{id}", "", (*call).getRun),
+		at("GET", "/actions/runs/{id}/jobs", "page limit", (*call).listJobs),
+		at("GET", "/actions/jobs/{id}/logs", "", (*call).getLogs),
 	}
 }
 

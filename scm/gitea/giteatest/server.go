@@ -41,6 +41,10 @@ type Options struct {
 	// Report is told what no Gitea would have been asked: a test's Errorf.
 	Report func(format string, args ...any)
 
+	Imported          map[string]bool // logins whose comments were imported from elsewhere
+	DisabledWorkflows []string        // file names
+	NoActions         bool            // Actions is off for the repository
+
 	Admin          bool          // the token may dismiss reviews, and reads the reason of a 500
 	NoOrgScope     bool          // the token has neither read:organization nor read:user
 	NotRepoAdmin   bool          // the token's user may not ask what others may do

@@ -649,7 +649,7 @@ func TestHoldsBudget(t *testing.T) {
 				for _, hold := range holds {
 					h.want(promote.HoldPlaced, hold, by("mei"))
 				}
-				h.calls.delay = 10 * time.Millisecond
+				h.calls.delay = 40 * time.Millisecond
 				h.calls.reset()
 				h.holds()
 				rounds := h.calls.rounds()

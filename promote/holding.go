@@ -52,6 +52,28 @@ type HoldResult struct {
 	Warnings []string
 }
 
+// ParseUntil reads until when somebody wants to hold: a time in RFC 3339, a date
+// (when that day begins in UTC), or how long from now on; "" is until released.
+func ParseUntil(text string) (until time.Time, length time.Duration, err error) {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return time.Time{}, 0, nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if until, err := time.Parse(layout, text); err == nil {
+			return until, 0, nil
+		}
+	}
+	d, err := config.ParseDuration(text)
+	if err != nil {
+		return time.Time{}, 0, fmt.Errorf("%w: until %s: write a duration (2h, 3d), a date (2026-12-24) or a time with its zone (2026-12-24T18:00:00Z): %w", ErrMisused, text, err)
+	}
+	if d == 0 {
+		return time.Time{}, 0, fmt.Errorf("%w: until %s: that is now", ErrMisused, text)
+	}
+	return time.Time{}, time.Duration(d), nil
+}
+
 // CheckHeld demands that tagboat.yaml on the default branch has the environment
 // and the app ("" is all of them), and the app in the environment.
 func (p *Promoter) CheckHeld(ctx context.Context, repo scm.Repository, environment, app string) error {

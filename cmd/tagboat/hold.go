@@ -10,7 +10,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tagboat/config"
 	"tagboat/promote"
 	"tagboat/record"
 	"tagboat/scm"
@@ -123,7 +122,7 @@ func (t *tool) holding(c *cli.Context, args int) (*holding, error) {
 func (t *tool) hold(c *cli.Context) error {
 	h, err := t.holding(c, 1)
 	if err == nil {
-		h.hold.Until, h.options.For, err = parseUntil(strings.TrimSpace(c.String("until")))
+		h.hold.Until, h.options.For, err = promote.ParseUntil(c.String("until"))
 	}
 	if err == nil && h.hold.Reason == "" {
 		err = misused("no reason: say why with --reason, for those whom the hold stops")
@@ -152,26 +151,6 @@ func (t *tool) release(c *cli.Context) error {
 
 func (h *holding) known(ctx context.Context) error {
 	return h.promoter.CheckHeld(ctx, h.repo, h.hold.Environment, h.hold.App)
-}
-
-// parseUntil reads --until: a time, or how long from now on.
-func parseUntil(s string) (time.Time, time.Duration, error) {
-	if s == "" {
-		return time.Time{}, 0, nil
-	}
-	for _, layout := range []string{time.RFC3339, time.DateOnly} {
-		if until, err := time.Parse(layout, s); err == nil {
-			return until, 0, nil
-		}
-	}
-	d, err := config.ParseDuration(s)
-	if err != nil {
-		return time.Time{}, 0, misused("--until %s: write a duration (2h, 3d), a date (2026-12-24) or a time with its zone (2026-12-24T18:00:00Z): %v", s, err)
-	}
-	if d == 0 {
-		return time.Time{}, 0, misused("--until %s: that is now", s)
-	}
-	return time.Time{}, time.Duration(d), nil
 }
 
 // holdReport is the machine-readable result of hold and release.

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/authn"
+
 	"tagboat/image"
 	"tagboat/registry/registrytest"
 )
@@ -94,6 +96,14 @@ func newClient(t *testing.T, o Options) *Client {
 
 func env(variables map[string]string) func(string) string {
 	return func(name string) string { return variables[name] }
+}
+
+// basicAuth is a password for another client than ours; nobody's where user is "".
+func basicAuth(user, password string) authn.Authenticator {
+	if user == "" {
+		return authn.Anonymous
+	}
+	return &authn.Basic{Username: user, Password: password}
 }
 
 func push(t *testing.T, r *registrytest.Registry, ref string, spec registrytest.ImageSpec) string {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -64,7 +65,7 @@ func (a *auth) valid(req *http.Request) bool {
 // anonymous pull also to those who name nothing, but never to those who name a
 // wrong one.
 func (a *auth) serveToken(w http.ResponseWriter, req *http.Request) {
-	scope := req.URL.Query().Get("scope")
+	scope := strings.Join(req.URL.Query()["scope"], " ")
 	allowed := a.valid(req) || (a.anonymous && req.Header.Get("Authorization") == "")
 	if req.Method == http.MethodPost {
 		scope = req.FormValue("scope")
@@ -83,11 +84,15 @@ func (a *auth) serveToken(w http.ResponseWriter, req *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"token": token, "expires_in": 300})
 }
 
-// checkToken wants a token whose scope covers the repository.
+// checkToken wants a token whose scope covers what is to be done in the repository.
 func (a *auth) checkToken(w http.ResponseWriter, req *http.Request, url string) bool {
 	repository := repositoryOf(req.URL.Path)
 	scope, known := a.issued[strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")]
-	if known && (repository == "" || strings.HasPrefix(scope, "repository:"+repository+":")) {
+	action := "pull"
+	if req.Method != http.MethodGet && req.Method != http.MethodHead {
+		action = "push"
+	}
+	if known && (repository == "" || covers(scope, repository, action)) {
 		return false
 	}
 	realm := a.realm
@@ -96,11 +101,22 @@ func (a *auth) checkToken(w http.ResponseWriter, req *http.Request, url string) 
 	}
 	challenge := fmt.Sprintf(`Bearer realm="%s",service="registrytest"`, realm)
 	if repository != "" {
-		challenge += fmt.Sprintf(`,scope="repository:%s:pull"`, repository)
+		challenge += fmt.Sprintf(`,scope="repository:%s:%s"`, repository, action)
 	}
 	w.Header().Set("WWW-Authenticate", challenge)
 	writeError(w, req, http.StatusUnauthorized, "UNAUTHORIZED")
 	return true
+}
+
+// covers says whether one of several scopes allows an action in a repository.
+func covers(scopes, repository, action string) bool {
+	for scope := range strings.FieldsSeq(scopes) {
+		actions, ok := strings.CutPrefix(scope, "repository:"+repository+":")
+		if ok && slices.Contains(strings.Split(actions, ","), action) {
+			return true
+		}
+	}
+	return false
 }
 
 // repositoryOf is the repository that a path is about, or "".

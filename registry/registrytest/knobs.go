@@ -172,3 +172,8 @@ func writeError(w http.ResponseWriter, req *http.Request, status int, code strin
 		_, _ = fmt.Fprintf(w, `{"errors":[{"code":%q,"message":%q}]}`, code, strings.ToLower(code))
 	}
 }
+
+// Break breaks the connection off without an answer.
+func (r *Registry) Break(m Match) {
+	r.add(m, func(*Registry, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+}

@@ -306,6 +306,24 @@ func (r *run) gate(ctx context.Context, s *state, res *Result) (stopped bool, er
 	return false, nil
 }
 
+// heldNow tells what holds a promotion that is proposed already.
+func (r *run) heldNow(s *state, res *Result) []string {
+	apps := []string{r.id.App}
+	if r.q.rules != nil {
+		apps = r.q.rules.apps
+	}
+	var images []image.Reference
+	for _, img := range res.Images {
+		images = append(images, img.Reference)
+	}
+	now, _ := r.timeAt(r.repo)
+	var told []string
+	for _, g := range held(s.holds, r.id.Environment, apps, now, images) {
+		told = append(told, oneLine(g.Evidence))
+	}
+	return told
+}
+
 // shut says in one sentence which gates stop a promotion; "" where none does.
 func shut(gates []Gate) string {
 	var why []string

@@ -37,6 +37,7 @@ func (r *run) publish(ctx context.Context, s *state, h *head, sets []overlay.Set
 	if kept && pr != nil && !renewed && armed {
 		res.Outcome = Unchanged
 		res.Reason = fmt.Sprintf("%s proposes it already", r.name(*pr))
+		res.Warnings = append(res.Warnings, r.heldNow(s, res)...)
 		return nil
 	}
 	stopped, err := r.gate(ctx, s, res)

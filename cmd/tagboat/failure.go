@@ -40,6 +40,8 @@ func failures() []known {
 		{promote.ErrSource, failure{"source-not-pinned", 1}},
 		{inventory.ErrDisagree, failure{"source-not-pinned", 1}},
 		{inventory.ErrTooLong, failure{"history-too-long", 1}},
+		{config.ErrUnknown, failure{"misused", 2}},
+		{config.ErrNotAllowed, failure{"misused", 2}},
 		{config.ErrInvalid, failure{"invalid-config", 2}},
 		{config.ErrNoTarget, failure{"no-target", 2}},
 		{promote.ErrContended, failure{"contended", 1}},

@@ -34,6 +34,8 @@ func TestMain(m *testing.M) {
 //	show BRANCH PATH                                                 print a file of a branch
 //	refused CODE ARGS...                                             promote ARGS on the forge must exit with CODE and change nothing
 //	expand FILE...                                                   put the variables into files
+//	clock DURATION|TIME                                              let time pass on the forge
+//	statuses BRANCH                                                  print the statuses of the branch's newest commit
 //	registry fail|limit|untag|delete ...                             make the registry do what registries do
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -41,7 +43,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup:         setup,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"push": push, "forge": forge, "person": person, "pulls": pulls, "body": body, "show": show, "registry": registryKnob, "expand": expand, "refused": refused,
+			"push": push, "forge": forge, "person": person, "pulls": pulls, "body": body, "show": show, "registry": registryKnob, "expand": expand, "clock": clock, "statuses": statuses, "refused": refused,
 		},
 	})
 }
@@ -157,10 +159,42 @@ func person(ts *testscript.TestScript, neg bool, args []string) {
 		_, err = y.store.MergeBranch(args[1], args[2])
 	case "protect": // protect PATTERN
 		y.store.Protect(args[1])
+	case "status": // status BRANCH CONTEXT STATE, on the branch's newest commit
+		sha, _ := y.store.Branch(args[1])
+		_, err = y.store.PostStatus(sha, scmtest.Status{Context: args[2], State: args[3], Creator: "argocd", Description: args[2] + " says " + args[3]})
+	case "approve": // approve NUMBER LOGIN
+		_, err = y.store.Review(number(), args[2], "approved")
+	case "may": // may LOGIN PERMISSION
+		y.store.SetPermission(args[1], args[2])
+	case "team": // team NAME LOGIN...
+		y.store.SetTeam(args[1], "", args[2:]...)
 	default:
 		ts.Fatalf("person: unknown %s", args[0])
 	}
 	ts.Check(err)
+}
+
+// clock lets time pass on the forge: clock DURATION, or clock TIME (RFC 3339).
+func clock(ts *testscript.TestScript, neg bool, args []string) {
+	store := yardOf(ts).store
+	if to, err := time.Parse(time.RFC3339, args[0]); err == nil {
+		store.Advance(to.Sub(store.Clock()))
+		return
+	}
+	d, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	store.Advance(d)
+}
+
+// statuses prints the statuses of a branch's newest commit, oldest first.
+func statuses(ts *testscript.TestScript, neg bool, args []string) {
+	y := yardOf(ts)
+	sha, _ := y.store.Branch(args[0])
+	var b strings.Builder
+	for _, s := range y.store.Statuses(sha) {
+		fmt.Fprintf(&b, "%s %s: %s\n", s.Context, s.State, s.Description)
+	}
+	print(ts, b.String())
 }
 
 func pulls(ts *testscript.TestScript, neg bool, _ []string) {

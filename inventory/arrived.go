@@ -2,10 +2,8 @@ package inventory
 
 import (
 	"context"
+	"errors"
 	"fmt"
-
-	"tagboat/record"
-	"tagboat/scm"
 )
 
 // Arrived tells since when the digests that run at tip (a commit SHA of t.Branch)
@@ -34,7 +32,7 @@ func (t Target) arrived(ctx context.Context, tip string) (Arrival, error) {
 	if err != nil {
 		return Arrival{}, err
 	}
-	now, err := w.state(ctx, tip)
+	now, err := w.begin(ctx)
 	if err == nil {
 		err = now.problem
 	}
@@ -42,8 +40,11 @@ func (t Target) arrived(ctx context.Context, tip string) (Arrival, error) {
 		return Arrival{}, err
 	}
 	for i := 0; ; i++ {
-		if i+1 == Limit {
+		if i+1 == w.line.limit {
 			return w.arrival(ctx, i, now, true)
+		}
+		if a, err := w.enough(ctx, i, now); err != nil || a != nil {
+			return deref(a), err
 		}
 		changed, err := w.changed(ctx, i)
 		if err != nil {
@@ -60,6 +61,29 @@ func (t Target) arrived(ctx context.Context, tip string) (Arrival, error) {
 			return w.arrival(ctx, i, now, false)
 		}
 	}
+}
+
+// enough is the stay up to the commit at place i, where that is as far back as is
+// asked for. That a committer says so is a reason to ask the forge, no more: the
+// next time it is asked as far behind.
+func (w *walker) enough(ctx context.Context, i int, s state) (*Arrival, error) {
+	c, ok, err := w.line.at(ctx, i)
+	if err != nil || !ok || w.Enough.IsZero() || c.Time.After(w.Enough) || i < w.askAt {
+		return nil, err
+	}
+	w.askAt = 2*i + 1
+	a, err := w.arrival(ctx, i, s, true)
+	if errors.Is(err, ErrUntold) || err == nil && a.At.After(w.Enough) {
+		return nil, nil
+	}
+	return &a, err
+}
+
+func deref(a *Arrival) Arrival {
+	if a == nil {
+		return Arrival{}
+	}
+	return *a
 }
 
 // before is what ran before the commit at place i; isFirst where nothing was.
@@ -79,37 +103,16 @@ func (w *walker) arrival(ctx context.Context, i int, s state, earlier bool) (Arr
 		return Arrival{}, err
 	}
 	a := Arrival{Commit: c, Images: s.images, Problem: s.problem, Earlier: earlier}
-	if !earlier {
-		a.Trailers = w.trailers(c, s)
-	}
 	a.At, a.PullRequest, err = w.when(ctx, i)
+	if err == nil && earlier {
+		a.PullRequest = nil // it brought something else
+	}
+	if earlier || err != nil && !errors.Is(err, ErrUntold) {
+		return a, err
+	}
+	var unread error
+	if a.Trailers, unread = w.trailers(ctx, a); unread != nil {
+		return a, unread
+	}
 	return a, err
-}
-
-// trailers are those of the commit, or of the one that it merged, that speak of a
-// digest that arrived.
-func (w *walker) trailers(c scm.Commit, s state) record.Trailers {
-	messages := []string{c.Message}
-	for _, p := range c.Parents[min(1, len(c.Parents)):] {
-		if side, ok := w.line.seen(p); ok {
-			messages = append(messages, side.Message)
-		}
-	}
-	for _, m := range messages {
-		if t, ok := record.ParseTrailers(m); ok && speaksOf(t, s) {
-			return t
-		}
-	}
-	return record.Trailers{}
-}
-
-func speaksOf(t record.Trailers, s state) bool {
-	for _, e := range t.Edits {
-		for _, ref := range s.images {
-			if e.Image.Digest == ref.Digest {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -98,7 +98,7 @@ func (w *walker) unchanged(ctx context.Context, arrival Arrival) func(n int) ([]
 				break
 			}
 			commits = append(commits, c.SHA)
-			if end = c.SHA == arrival.Commit.SHA; !end {
+			if end = c.SHA == arrival.Commit.SHA && !arrival.Earlier; !end {
 				end, err = w.changed(ctx, i)
 			}
 			if err != nil {

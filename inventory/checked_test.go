@@ -138,13 +138,13 @@ func TestCheckedIsBounded(t *testing.T) {
 	w.post(first, "seen", "success")
 	check := func(want string) {
 		t.Helper()
-		w.calls = 0
+		w.calls.Store(0)
 		got, err := inventory.Checked(context.Background(), w.target(), w.tip(), inventory.Arrival{}, []string{"seen"})
 		if err != nil || says(got, nil) != want {
 			t.Errorf("%q, %v, want %q", says(got, nil), err, want)
 		}
-		if w.calls > 70 {
-			t.Errorf("%d calls", w.calls)
+		if n := w.calls.Load(); n > 70 {
+			t.Errorf("%d calls", n)
 		}
 	}
 	check("seen seen success success")
@@ -158,7 +158,7 @@ func TestBadPattern(t *testing.T) {
 	if !errors.Is(err, path.ErrBadPattern) || !strings.Contains(err.Error(), `"[a"`) {
 		t.Error(err)
 	}
-	if w.calls != 0 {
-		t.Errorf("%d calls for a pattern that does not read", w.calls)
+	if n := w.calls.Load(); n != 0 {
+		t.Errorf("%d calls for a pattern that does not read", n)
 	}
 }

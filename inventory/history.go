@@ -24,14 +24,14 @@ func History(ctx context.Context, t Target, tip string) iter.Seq2[Arrival, error
 			fail(err)
 			return
 		}
-		now, err := w.state(ctx, tip)
+		now, err := w.begin(ctx)
 		if err != nil {
 			fail(err)
 			return
 		}
 		for i := 0; ; i++ {
-			if i == Limit {
-				fail(fmt.Errorf("%w: %d commits", ErrTooLong, Limit))
+			if i == w.line.limit {
+				fail(fmt.Errorf("%w: %d commits", ErrTooLong, w.line.limit))
 				return
 			}
 			before, more, a, err := w.stay(ctx, i, now)

@@ -39,6 +39,9 @@ type Target struct {
 	Dirs   []string // as config.Targets gives them
 	Images []config.Image
 
+	// Enough is as far back as Arrived needs to look; zero is all the way. A stay
+	// that began before it is told as Earlier.
+	Enough time.Time
 	// Line shares what was read of the branch between targets and calls; nil reads
 	// anew. It must be of Repo and of the tip that is asked for.
 	Line *Line
@@ -55,7 +58,8 @@ type Arrival struct {
 	PullRequest *scm.PullRequest // that brought it; nil where none did
 	Trailers    record.Trailers  // zero where no commit says
 	Images      []image.Reference
-	// Earlier: the looking ended here, and the images may have run before.
+	// Earlier: the looking ended here, and the images may have run before. Then the
+	// commit is not what brought them, and there is no pull request.
 	Earlier bool
 	// Problem says why a state of History tells no images: ErrDisagree,
 	// overlay.ErrNoEntry, overlay.ErrNoKustomization, overlay.ErrUnsafe.

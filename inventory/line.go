@@ -19,8 +19,9 @@ const chunk = 50
 // Line is the first-parent line of a branch from one tip on, read as far as it is
 // asked for and kept. It is safe for concurrent use.
 type Line struct {
-	repo scm.Repository
-	tip  string
+	repo  scm.Repository
+	tip   string
+	limit int // Limit, and less in tests
 
 	mu      sync.Mutex
 	commits []scm.Commit          // the line, newest first
@@ -28,17 +29,9 @@ type Line struct {
 	changed map[string]*changed   // of commits of the line, by SHA
 }
 
-// changed is what a commit changes against its first parent, asked for once.
-type changed struct {
-	mu    sync.Mutex
-	known bool
-	all   bool // the forge cannot list it: take it that everything has changed
-	paths []string
-}
-
 // NewLine is the first-parent line from a tip (a commit SHA). It makes no call.
 func NewLine(repo scm.Repository, tip string) *Line {
-	return &Line{repo: repo, tip: tip, others: map[string]scm.Commit{}, changed: map[string]*changed{}}
+	return &Line{repo: repo, tip: tip, limit: Limit, others: map[string]scm.Commit{}, changed: map[string]*changed{}}
 }
 
 // line is the target's own, or a new one.

@@ -2,15 +2,10 @@ package inventory
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 
-	"tagboat/image"
 	"tagboat/overlay"
 	"tagboat/scm"
 )
@@ -30,6 +25,10 @@ type walker struct {
 	line   *Line
 	paths  []string
 	trails []trail // by path, from the commit that is looked at
+
+	ahead map[string][]trail // by the first parent of a merge, read in advance
+	batch int                // how many merges are judged at once
+	askAt int                // at which place the forge is asked next whether that is Enough
 }
 
 // trail is the log of a path from a commit of the line.
@@ -43,7 +42,7 @@ func (t Target) walker(tip string) (*walker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &walker{Target: t, line: line}
+	w := &walker{Target: t, line: line, ahead: map[string][]trail{}, batch: 1}
 	for _, dir := range t.Dirs {
 		file, _, ok := overlay.FileOf(dir)
 		if !ok {
@@ -54,6 +53,24 @@ func (t Target) walker(tip string) (*walker, error) {
 	slices.Sort(w.paths)
 	w.paths = slices.Compact(w.paths)
 	return w, nil
+}
+
+// begin reads what runs at the tip, and begins the line and the logs meanwhile.
+func (w *walker) begin(ctx context.Context) (now state, err error) {
+	group, gctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		now, err = w.state(ctx, w.line.tip) // files remember the context that they are read with
+		return err
+	})
+	group.Go(func() error {
+		_, _, err := w.line.at(gctx, 0)
+		return err
+	})
+	group.Go(func() (err error) {
+		w.trails, err = w.trailsFrom(gctx, w.line.tip)
+		return err
+	})
+	return now, group.Wait()
 }
 
 // changed tells whether the commit at place i may have changed the target against
@@ -75,7 +92,7 @@ func (w *walker) changed(ctx context.Context, i int) (bool, error) {
 	case 1:
 		return w.pass(ctx, c)
 	}
-	return w.merge(ctx, c)
+	return w.merge(ctx, c, i)
 }
 
 // pass steps over a commit with one parent: it has changed what its log begins with.
@@ -95,21 +112,74 @@ func (w *walker) pass(ctx context.Context, c scm.Commit) (changed bool, err erro
 }
 
 // merge steps over a merge to its first parent.
-func (w *walker) merge(ctx context.Context, c scm.Commit) (changed bool, err error) {
+func (w *walker) merge(ctx context.Context, c scm.Commit, i int) (changed bool, err error) {
 	if len(w.paths) > fewPaths || w.Line != nil {
-		if changed, err = w.line.touches(ctx, c, w.paths); err != nil || !changed {
+		if changed, err = w.touched(ctx, c, i); err != nil || !changed {
 			return false, err // the logs go on at the first parent, for nothing differs
 		}
+		below, err := w.trailsFrom(ctx, c.Parents[0])
+		w.trails = below
+		return true, err
 	}
-	below, err := w.trailsFrom(ctx, c.Parents[0])
+	below, err := w.below(ctx, c, i)
 	if err != nil {
 		return false, err
 	}
-	for i := range below {
-		changed = changed || first(w.trails[i]) != first(below[i])
+	for n := range below {
+		changed = changed || first(w.trails[n]) != first(below[n])
 	}
 	w.trails = below
 	return changed, nil
+}
+
+// below are the logs from the first parent of the merge at place i, which are read
+// together with those of the merges after it.
+func (w *walker) below(ctx context.Context, c scm.Commit, i int) ([]trail, error) {
+	if trails, ok := w.ahead[c.Parents[0]]; ok {
+		return trails, nil
+	}
+	merges := w.merges(i)
+	read := make([][]trail, len(merges))
+	group, gctx := errgroup.WithContext(ctx)
+	for n, m := range merges {
+		group.Go(func() (err error) {
+			read[n], err = w.trailsFrom(gctx, m.Parents[0])
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	for n, m := range merges {
+		w.ahead[m.Parents[0]] = read[n]
+	}
+	return w.ahead[c.Parents[0]], nil
+}
+
+// touched tells whether the merge at place i changed the target, and asks for the
+// merges after it at the same time.
+func (w *walker) touched(ctx context.Context, c scm.Commit, i int) (bool, error) {
+	if !w.line.compared(c) {
+		group, gctx := errgroup.WithContext(ctx)
+		for _, m := range w.merges(i) {
+			group.Go(func() error {
+				_, err := w.line.touches(gctx, m, w.paths)
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return false, err
+		}
+	}
+	return w.line.touches(ctx, c, w.paths)
+}
+
+// merges are the merge at place i and those after it on what is known of the line:
+// one at first, twice as many each time.
+func (w *walker) merges(i int) []scm.Commit {
+	list := w.line.merges(i, w.batch)
+	w.batch = min(2*w.batch, sideBySide)
+	return list
 }
 
 // first is the commit that a path has been the same since, on one way down.
@@ -149,56 +219,3 @@ func (w *walker) trailFrom(ctx context.Context, commit, path string) (t trail, e
 
 // sideBySide is how many questions are put to a forge at once.
 const sideBySide = 8
-
-// touches tells whether a merge changed one of the paths, or something in it,
-// against its first parent. What the forge cannot compare may have.
-func (l *Line) touches(ctx context.Context, c scm.Commit, paths []string) (bool, error) {
-	l.mu.Lock()
-	known := l.changed[c.SHA]
-	if known == nil {
-		known = &changed{}
-		l.changed[c.SHA] = known
-	}
-	l.mu.Unlock()
-	known.mu.Lock()
-	defer known.mu.Unlock()
-	if !known.known {
-		got, err := l.repo.Changes(ctx, c.Parents[0], c.SHA)
-		if err != nil && !errors.Is(err, scm.ErrUnsupported) {
-			return false, err
-		}
-		known.known, known.all, known.paths = true, err != nil, got.Paths
-	}
-	return known.all || slices.ContainsFunc(known.paths, func(changed string) bool {
-		return slices.ContainsFunc(paths, func(p string) bool { return within(changed, p) })
-	}), nil
-}
-
-// within tells whether a path is dir or below it.
-func within(name, dir string) bool {
-	return dir == "." || name == dir || strings.HasPrefix(name, dir+"/")
-}
-
-// state is what ran at a commit, or why that cannot be said.
-type state struct {
-	images  []image.Reference
-	problem error
-}
-
-// state reads what ran at a commit. That something is not there, not pinned or
-// does not read is a state; that it could not be asked is an error.
-func (w *walker) state(ctx context.Context, commit string) (state, error) {
-	images, err := Running(w.Repo.Files(ctx, commit), w.Dirs, w.Images)
-	switch {
-	case err == nil:
-		return state{images: images}, nil
-	case errors.Is(err, ErrDisagree), errors.Is(err, fs.ErrNotExist), errors.Is(err, overlay.ErrNoEntry), errors.Is(err, overlay.ErrNoKustomization), errors.Is(err, overlay.ErrUnsafe):
-		return state{problem: err}, nil
-	}
-	return state{}, fmt.Errorf("read what ran at %s: %w", short(commit), err)
-}
-
-// runs tells that a state runs the digests of images, whatever their tags.
-func (s state) runs(images []image.Reference) bool {
-	return s.problem == nil && slices.EqualFunc(s.images, images, func(a, b image.Reference) bool { return a.Digest == b.Digest })
-}

@@ -228,6 +228,49 @@ func TestUntold(t *testing.T) {
 	})
 }
 
+// TestStandIn: where the forge has no record of a commit, the next that a pull
+// request brought tells the time. That one's approvals are not this one's.
+func TestStandIn(t *testing.T) {
+	for forge, open := range forges() {
+		t.Run(forge, func(t *testing.T) {
+			w := newWorld(t, open)
+			pushed := w.push("main", file, pinned("b"))
+			w.push("side", "other", "1")
+			merged := w.merge("side", "squash")
+			w.store.ForgetMoves()
+			got, err := inventory.Arrived(context.Background(), w.target(), w.tip())
+			if err != nil || got.Commit.SHA != pushed || !got.At.Equal(w.mergedAt(merged)) || got.PullRequest != nil {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+}
+
+// TestOtherMerge: a commit that an earlier pull request had too, whose merge made
+// another commit of it, came when it was pushed.
+func TestOtherMerge(t *testing.T) {
+	for forge, open := range forges() {
+		t.Run(forge, func(t *testing.T) {
+			w := newWorld(t, open)
+			start := w.tip()
+			b := w.push("tagboat/b", file, pinned("b"))
+			w.merge("tagboat/b", "squash")
+			w.push("main", file, pinned("a"))
+			if err := w.store.ForcePush("main", start); err != nil {
+				t.Fatal(err)
+			}
+			before := w.store.Now()
+			if err := w.store.ForcePush("main", b); err != nil {
+				t.Fatal(err)
+			}
+			got, err := inventory.Arrived(context.Background(), w.target(), w.tip())
+			if err != nil || got.Commit.SHA != b || got.At.Before(before) || got.PullRequest != nil {
+				t.Errorf("%+v, %v, want not before %v", got, err, before)
+			}
+		})
+	}
+}
+
 func (w *world) untold() {
 	w.Helper()
 	got, err := inventory.Arrived(context.Background(), w.target(), w.tip())

@@ -69,19 +69,21 @@ func (t Target) checked(ctx context.Context, tip string, arrival Arrival, patter
 	}
 	found := make([][]Check, len(patterns))
 	unchanged := w.unchanged(ctx, arrival)
-	for missing, looked := true, 0; missing && looked < checkedCommits; looked += checkedAtOnce {
-		commits, err := unchanged(min(checkedAtOnce, checkedCommits-looked))
+	looked := 0
+	for missing := true; missing && looked < checkedCommits; {
+		commits, err := unchanged(checkedAtOnce)
 		if err != nil {
 			return nil, err
 		}
 		if len(commits) == 0 {
 			break
 		}
+		looked += len(commits)
 		if missing, err = look(ctx, e, commits, patterns, found); err != nil {
 			return nil, err
 		}
 	}
-	return inOrder(patterns, found), nil
+	return inOrder(patterns, found, looked), nil
 }
 
 // unchanged hands out the commits of the line, from the tip on, that have the
@@ -143,10 +145,16 @@ func matching(pattern, commit string, statuses []scm.Status) (checks []Check) {
 	return checks
 }
 
-func inOrder(patterns []string, found [][]Check) (all []Check) {
+// inOrder are the checks by pattern. Of a missing one it tells on how many commits
+// it was looked for.
+func inOrder(patterns []string, found [][]Check, looked int) (all []Check) {
 	for i, pattern := range patterns {
 		if len(found[i]) == 0 {
-			found[i] = []Check{{Pattern: pattern, State: scm.StatusPending, Word: Missing}}
+			where := fmt.Sprintf("none of the %d commits since has it", looked)
+			if looked >= checkedCommits {
+				where = fmt.Sprintf("none of the newest %d commits has it, and older ones are not looked at", looked)
+			}
+			found[i] = []Check{{Pattern: pattern, State: scm.StatusPending, Word: Missing, Description: where}}
 		}
 		all = append(all, found[i]...)
 	}

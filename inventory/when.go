@@ -35,10 +35,12 @@ func (w *walker) when(ctx context.Context, i int) (time.Time, *scm.PullRequest, 
 		if err != nil {
 			return time.Time{}, nil, err
 		}
-		if pr != nil {
+		switch {
+		case pr != nil && k == i:
 			return pr.MergedAt, pr, nil
-		}
-		if k != i {
+		case pr != nil: // it tells the time, but nobody says that it brought this commit too
+			return pr.MergedAt, nil, nil
+		case k != i:
 			continue
 		}
 		at, err := e.Pushed(ctx, w.Branch, c.SHA)

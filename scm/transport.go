@@ -28,7 +28,14 @@ type TransportOptions struct {
 	UserAgent string   // "" is tagboat
 	CAFiles   []string // PEM files, trusted beside the system's authorities
 
-	Reads  int           // reads in flight at most; 0 is 16. Writes go one by one
+	// Pace is shared with other Transports of this host and credential; nil is one
+	// of its own. Writes go one by one.
+	Pace *Pace
+	// WriteInterval is from one write to the next at least, once ten of a minute
+	// went before; 0 is none.
+	WriteInterval time.Duration
+
+	Reads  int           // reads in flight at most, without Pace; 0 is 16
 	Budget time.Duration // waiting for one request at most, in all; 0 is three minutes
 	Tries  int           // of a read that the network or a 5xx stops; 0 is six
 
@@ -62,17 +69,15 @@ type Try struct {
 // lives) is a *StatusError of ErrRateLimited. No answer at all is ErrUnavailable.
 // Every other answer is returned as it came.
 type Transport struct {
-	o      TransportOptions
-	host   *url.URL
-	base   http.RoundTripper
-	reads  chan struct{}
-	writes chan struct{}
+	o    TransportOptions
+	host *url.URL
+	base http.RoundTripper
+	pace *Pace
 
 	readCount, writeCount atomic.Int64
 	clock                 reading
 
 	mu      sync.Mutex
-	open    time.Time // no request before it: the forge asked to wait
 	secrets map[string]bool
 }
 
@@ -83,9 +88,9 @@ func NewTransport(o TransportOptions) (*Transport, error) {
 		return nil, errors.New("forge API: the host's URL is not http:// or https://")
 	}
 	o = o.withDefaults()
-	t := &Transport{
-		o: o, host: host, base: o.Base, secrets: map[string]bool{},
-		reads: make(chan struct{}, o.Reads), writes: make(chan struct{}, 1),
+	t := &Transport{o: o, host: host, base: o.Base, pace: o.Pace, secrets: map[string]bool{}}
+	if t.pace == nil {
+		t.pace = NewPace(o.Reads)
 	}
 	if t.base == nil {
 		if t.base, err = newBase(o.CAFiles, o.Reads); err != nil {
@@ -186,10 +191,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	c := &call{t: t, req: req, body: body, write: isWrite(req)}
-	slots := t.reads
-	if c.write {
-		slots = t.writes
-	}
+	slots := t.pace.slots(c.write)
 	select {
 	case slots <- struct{}{}:
 		defer func() { <-slots }()
@@ -234,7 +236,7 @@ func (c *call) do() (*http.Response, error) {
 			return resp, c.finalError(err)
 		}
 		if why == limited {
-			c.t.shut(d)
+			c.t.pace.shut(c.t.o.Now().Add(d))
 			if err := c.mayWait(resp, d); err != nil {
 				return nil, err
 			}
@@ -248,11 +250,24 @@ func (c *call) do() (*http.Response, error) {
 	}
 }
 
-// gate waits until the time that the forge named to any request before this one.
+// gate waits until the time that the forge named to any request before this one,
+// and for a write's turn.
 func (c *call) gate() error {
-	c.t.mu.Lock()
-	d := c.t.open.Sub(c.t.o.Now())
-	c.t.mu.Unlock()
+	if err := c.whileShut(); err != nil || !c.write || c.t.o.WriteInterval <= 0 {
+		return err
+	}
+	d := c.t.pace.write(c.t.o.Now(), c.t.o.WriteInterval)
+	if d <= 0 {
+		return nil
+	}
+	if err := c.t.o.Sleep(c.req.Context(), d); err != nil { // our own manners: not of the budget
+		return err
+	}
+	return c.whileShut()
+}
+
+func (c *call) whileShut() error {
+	d := c.t.pace.shutFor(c.t.o.Now())
 	if d <= 0 {
 		return nil
 	}
@@ -260,15 +275,6 @@ func (c *call) gate() error {
 		return err
 	}
 	return c.wait(d)
-}
-
-// shut keeps every request back for a while.
-func (t *Transport) shut(d time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if until := t.o.Now().Add(d); until.After(t.open) {
-		t.open = until
-	}
 }
 
 func (c *call) wait(d time.Duration) error {

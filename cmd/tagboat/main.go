@@ -31,6 +31,7 @@ type tool struct {
 	job      ci.Job
 	redactor *ci.Redactor
 	commands *ci.Commands
+	paces    *paces
 	stdout   io.Writer
 	stderr   io.Writer
 }
@@ -38,7 +39,7 @@ type tool struct {
 // run runs one command line and gives the exit code: 0 done or nothing to do, 1
 // failed, 2 misused or misconfigured, 3 blocked.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, env func(string) string) int {
-	t := &tool{env: env, job: ci.Detect(env), redactor: ci.NewRedactor()}
+	t := &tool{env: env, job: ci.Detect(env), redactor: ci.NewRedactor(), paces: &paces{}}
 	out, errOut := t.redactor.Writer(stdout), t.redactor.Writer(stderr)
 	defer func() {
 		_ = out.Close()

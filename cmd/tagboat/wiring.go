@@ -73,12 +73,14 @@ func (t *tool) open(at scm.Location, caFiles []string) (scm.Repository, error) {
 		if err != nil {
 			return nil, err
 		}
+		transport.Pace = t.paces.of(at.Host, token)
 		return gitlab.New(gitlab.Options{BaseURL: at.BaseURL, Project: at.Name, Token: token, TokenKind: kind, Transport: transport})
 	case scm.Gitea:
 		token, err := t.token(at, "GITEA_TOKEN", "GITHUB_TOKEN")
 		if err != nil {
 			return nil, err
 		}
+		transport.Pace = t.paces.of(at.Host, token)
 		return gitea.New(gitea.Options{BaseURL: at.BaseURL, Owner: owner, Name: name, Token: token, HTTP: transport})
 	case scm.Git:
 		token, err := t.fileOr("TAGBOAT_TOKEN")
@@ -114,11 +116,13 @@ func (t *tool) openGitHub(at scm.Location, transport scm.TransportOptions) (scm.
 	if id != "" || key != "" {
 		t.hide(key)
 		o.App = &github.App{ID: id, PrivateKey: key}
+		o.Transport.Pace = t.paces.of(at.Host, "App "+id)
 		return github.New(o)
 	}
 	if o.Token, err = t.token(at, "GITHUB_TOKEN"); err != nil {
 		return nil, err
 	}
+	o.Transport.Pace = t.paces.of(at.Host, o.Token)
 	o.ActionsToken = t.job.Kind == ci.GitHub && o.Token == t.env("GITHUB_TOKEN")
 	if o.ActionsToken && !strings.EqualFold(at.Name, t.job.Repository) {
 		return nil, misused("GITHUB_TOKEN of %s cannot reach %s, it is for its own repository alone: use a GitHub App (TAGBOAT_APP_ID, TAGBOAT_APP_KEY) or another token in TAGBOAT_TOKEN", t.job.Repository, at.Name)

@@ -64,6 +64,8 @@ func newAppCredential(r *Repository, app App, opts scm.TransportOptions, report 
 		now = time.Now
 	}
 	c := &appCredential{app: app, key: key, base: r.base, owner: r.owner, name: r.name, now: now, report: report, minted: map[rights]mintedToken{}}
+	// A token is minted while a request holds its place.
+	opts.Pace = nil
 	// Called while mint runs, which holds the lock.
 	opts.Authorize = func(req *http.Request) error {
 		req.Header.Set("Authorization", "Bearer "+c.jwt)

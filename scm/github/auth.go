@@ -74,6 +74,9 @@ func (r *Repository) connect(o Options) error {
 	}
 	opts := o.Transport
 	opts.Host = r.base.String()
+	if opts.WriteInterval == 0 {
+		opts.WriteInterval = writeInterval
+	}
 	if o.App == nil && o.Token != "" {
 		report(o.Token)
 		opts.Authorize = func(req *http.Request) error {
@@ -102,6 +105,10 @@ func (r *Repository) connect(o Options) error {
 	}
 	return nil
 }
+
+// writeInterval is what GitHub asks for between the requests of one credential that
+// write (docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api).
+const writeInterval = time.Second
 
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)

@@ -98,6 +98,9 @@ func (s *Survey) proposed(ctx context.Context, p Place, b *branch) (list []scm.P
 	if err != nil {
 		return nil, err
 	}
+	if !b.repo.About().PullRequests { // a pushed branch is known by its name alone
+		return b.repo.PullRequests(ctx, head, b.tip.Branch)
+	}
 	open, err := b.open.get(func() ([]scm.PullRequest, error) { return b.repo.PullRequests(ctx, "", b.tip.Branch) })
 	for _, pr := range open {
 		if pr.Head == head && pr.State == scm.Open {

@@ -16,6 +16,7 @@ import (
 
 	"tagboat/chatops"
 	"tagboat/ci"
+	"tagboat/config"
 	"tagboat/promote"
 	"tagboat/scm"
 )
@@ -189,6 +190,9 @@ func (t *talk) gitlab(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if name := exposed(os.Environ(), t.env("CHAT_INPUT"), t.env(chatops.Variable("command"))); name != "" {
+		return misused("the command holds the value of the variable %s: GitLab puts that where a line has a $", name)
+	}
 	if starter.Event == "chat" {
 		return t.end(t.bot.Line(ctx, t.env("CHAT_INPUT"), starter.Login), nil, "")
 	}
@@ -197,6 +201,23 @@ func (t *talk) gitlab(ctx context.Context) error {
 		inputs[name] = t.env(chatops.Variable(name))
 	}
 	return t.ask(ctx, inputs, starter)
+}
+
+// exposed names a variable of the environment whose value one of the texts holds.
+// GitLab's predefined ones and what may be a name are not secret.
+func exposed(environ []string, texts ...string) string {
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		secret := strings.Contains(name, "TOKEN") || strings.Contains(name, "PASSWORD") || strings.Contains(name, "JWT")
+		predefined := strings.HasPrefix(name, "CI_") || strings.HasPrefix(name, "GITLAB_") || strings.HasPrefix(name, "CHAT_")
+		if len(value) < 8 || predefined && !secret || name == chatops.Variable("command") || !secret && config.CheckApp(value) == nil {
+			continue
+		}
+		if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, value) }) {
+			return name
+		}
+	}
+	return ""
 }
 
 func (t *talk) asked(ctx context.Context, inputs map[string]string, ref scm.JobRef) error {

@@ -321,9 +321,15 @@ func listRuns(ts *testscript.TestScript, _ bool, _ []string) {
 	print(ts, hexDigits.ReplaceAllString(b.String(), "HEX"))
 }
 
-// job makes the newest run the one that runs.
+// job makes the newest run the one that runs, as soon as there is one that waits.
 func job(ts *testscript.TestScript, _ bool, _ []string) {
 	y := yardOf(ts)
+	for tries := 0; len(y.store.Runs()) == 0 || y.store.Runs()[0].State != "queued"; tries++ {
+		if tries == 1000 {
+			ts.Fatalf("no run is queued")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 	r := y.store.Runs()[0]
 	ts.Check(y.store.SetRun(r.ID, "running", ""))
 	if ts.Getenv("FORGE") == "gitlab" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"tagboat/chatops"
 	"tagboat/ci"
 	"tagboat/config"
 	"tagboat/inventory"
@@ -44,6 +45,10 @@ func failures() []known {
 		{config.ErrNotAllowed, failure{"misused", 2}},
 		{config.ErrInvalid, failure{"invalid-config", 2}},
 		{config.ErrNoTarget, failure{"no-target", 2}},
+		{chatops.ErrNoRight, failure{"no-right", 1}},
+		{chatops.ErrUnmapped, failure{"no-right", 1}},
+		{chatops.ErrChanged, failure{"source-changed", 1}},
+		{chatops.ErrSyntax, failure{"misused", 2}},
 		{promote.ErrContended, failure{"contended", 1}},
 		{overlay.ErrNoKustomization, failure{"no-kustomization", 2}},
 		{overlay.ErrNoEntry, failure{"no-entry", 2}},

@@ -34,9 +34,9 @@ func noteRules() (list []rule) {
 		rule{op: "graphql", method: "POST", path: "graphql", serve: (*Server).graphQL, body: []string{"query:string!", "variables:object"}})
 }
 
-// noteable finds what a note is on. Numbers of issues are none of merge requests'
+// place finds what a note is on. Numbers of issues are none of merge requests'
 // here, as they seldom are.
-func (s *Server) noteable(q *request) (number int, onMergeRequest bool, missing *answer) {
+func (s *Server) place(q *request) (number int, onMergeRequest bool, missing *answer) {
 	onMergeRequest = strings.HasSuffix(q.path, "merge_requests/:iid/notes") || strings.Contains(q.path, "merge_requests/:iid/notes/")
 	word := map[bool]string{true: "404 Merge Request Not Found", false: "404 Issue Not Found"}[onMergeRequest]
 	number, err := strconv.Atoi(q.args[0])
@@ -67,7 +67,7 @@ func (s *Server) noteShape(number int, onMergeRequest bool, c scmtest.Comment) m
 }
 
 func (s *Server) note(q *request) (c scmtest.Comment, number int, onMergeRequest bool, missing *answer) {
-	number, onMergeRequest, missing = s.noteable(q)
+	number, onMergeRequest, missing = s.place(q)
 	if missing != nil {
 		return c, 0, false, missing
 	}
@@ -110,7 +110,7 @@ func (s *Server) lawfulNote(q *request, number int) *answer {
 }
 
 func (s *Server) createNote(q *request) answer {
-	number, on, missing := s.noteable(q)
+	number, on, missing := s.place(q)
 	if missing == nil {
 		missing = s.lawfulNote(q, number)
 	}
@@ -145,7 +145,7 @@ func (s *Server) updateNote(q *request) answer {
 
 // listNotes has the notes that GitLab writes itself beside those of people.
 func (s *Server) listNotes(q *request) answer {
-	number, on, missing := s.noteable(q)
+	number, on, missing := s.place(q)
 	if missing != nil {
 		return *missing
 	}

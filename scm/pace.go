@@ -20,6 +20,7 @@ type Pace struct {
 	mu    sync.Mutex
 	open  time.Time   // no request before it: the forge asked to wait
 	wrote []time.Time // when the writes of the last minute were sent, oldest first
+	last  time.Time   // when the last write was sent
 }
 
 // writeBurst is how many writes of a minute may follow each other at once: those of
@@ -59,7 +60,8 @@ func (p *Pace) shutFor(now time.Time) time.Duration {
 }
 
 // write takes the next write's turn, and tells how long it has to wait for it: no
-// time for the first ten of a minute, then interval from one to the next.
+// time for the first ten of a minute, then interval from one to the next, and so
+// from the first one in the minute after a wait that the forge asked for.
 func (p *Pace) write(now time.Time, interval time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,11 +69,9 @@ func (p *Pace) write(now time.Time, interval time.Duration) time.Duration {
 		p.wrote = p.wrote[1:]
 	}
 	turn := now
-	if n := len(p.wrote); n >= writeBurst {
-		if next := p.wrote[n-1].Add(interval); next.After(now) {
-			turn = next
-		}
+	if next := p.last.Add(interval); next.After(now) && (len(p.wrote) >= writeBurst || now.Before(p.open.Add(time.Minute))) {
+		turn = next
 	}
-	p.wrote = append(p.wrote, turn)
+	p.wrote, p.last = append(p.wrote, turn), turn
 	return turn.Sub(now)
 }

@@ -309,7 +309,7 @@ func pullsOrder(s *suite) {
 func pullsOpen(s *suite) {
 	s.diff("before", 0, len(s.open()))
 	p := s.proposed()
-	many := 130
+	many := 105 // a page has 100 at most
 	if s.Can.Slow {
 		many = 3
 	}

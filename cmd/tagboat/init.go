@@ -35,7 +35,7 @@ Examples:
   tagboat init                          look at the working directory, print what would be written
   tagboat init --write ~/src/config     write it
   tagboat init --repo acme/config > tagboat.yaml`,
-		Flags: append(shared("repo", "forge", "ca-file"), &cli.BoolFlag{Name: "write", Usage: "write tagboat.yaml into the checkout"}),
+		Flags:  append(shared("repo", "forge", "ca-file"), &cli.BoolFlag{Name: "write", Usage: "write tagboat.yaml into the checkout"}),
 		Action: t.init,
 	}
 }

@@ -34,6 +34,7 @@ type tool struct {
 	paces    *paces
 	stdout   io.Writer
 	stderr   io.Writer
+	screen   screen // where they go to
 }
 
 // run runs one command line and gives the exit code: 0 done or nothing to do, 1
@@ -45,12 +46,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, env func(
 		_ = out.Close()
 		_ = errOut.Close()
 	}()
-	t.stdout, t.stderr = out, errOut
+	t.stdout, t.stderr, t.screen = out, errOut, screen{stdout, stderr}
 	t.commands = t.job.Commands(stderr)
 	t.hide(ci.Secrets(env)...)
 	_ = t.commands.Guard() // labels and files of others are printed from here on
 	defer func() { _ = t.commands.Release() }()
 	app := t.app()
+	t.wrapHelp()
 	err := app.RunContext(ctx, reorder(app, args))
 	if err == nil {
 		return 0
@@ -96,6 +98,7 @@ func (t *tool) app() *cli.App {
 			t.setCommand(),
 			t.resolveCommand(),
 			t.initCommand(),
+			t.doctorCommand(),
 			t.completionCommand(),
 			t.chatopsCommand(),
 			t.requestCommand(),

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/urfave/cli/v2"
 
 	"tagboat/promote"
+	"tagboat/scm"
 )
 
 func (t *tool) rollbackCommand() *cli.Command {
@@ -78,5 +81,25 @@ func (t *tool) promoter(c *cli.Context) (*promote.Promoter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &promote.Promoter{Registry: registry, Open: t.opener(c), Progress: func(line string) { t.say("%s", line) }}, nil
+	return &promote.Promoter{Registry: registry, Open: t.forewarned(t.opener(c)), Progress: func(line string) { t.say("%s", line) }}, nil
+}
+
+type opener = func(ctx context.Context, repository, forge string) (scm.Repository, error)
+
+// forewarned says what the credential cannot do when a repository is opened, before
+// anything is written; a promotion's result has it among the warnings.
+func (t *tool) forewarned(open opener) opener {
+	var said sync.Map
+	return func(ctx context.Context, repository, forge string) (scm.Repository, error) {
+		repo, err := open(ctx, repository, forge)
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range repo.About().Warnings {
+			if _, again := said.LoadOrStore(w, true); !again {
+				t.say("note: %s", w)
+			}
+		}
+		return repo, nil
+	}
 }

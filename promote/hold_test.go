@@ -29,6 +29,7 @@ type holder struct {
 	told     string // what the note says of a job's word
 	vouched  bool   // the forge says whose token it is
 	clock    func() time.Time
+	another  func() scm.Repository // as another process opens it
 }
 
 const heldConfig = `version: 1
@@ -47,17 +48,20 @@ func holders() map[string]func(*testing.T) *holder {
 		if err != nil {
 			t.Fatal(err)
 		}
-		repo, err := plaingit.New(plaingit.Options{URL: bare.URL})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return newHolder(t, bare.Store, repo)
+		return newHolder(t, bare.Store, func() scm.Repository {
+			repo, err := plaingit.New(plaingit.Options{URL: bare.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return repo
+		})
 	}}
 	for name, forge := range forges() {
 		all[name] = func(t *testing.T) *holder {
 			w := &world{T: t}
 			store := scmtest.NewStore("main", map[string]string{"tagboat.yaml": heldConfig})
-			h := newHolder(t, store, forge.open(t, store, w.transport()))
+			open := func() scm.Repository { return forge.open(t, store, w.transport()) }
+			h := newHolder(t, store, open)
 			h.calls, h.clock = &w.calls, store.Clock
 			// an App's token without GraphQL cannot ask who it is
 			h.vouched, h.told = name != "github-rest", "as told: the forge does not say whose token it is"
@@ -67,9 +71,9 @@ func holders() map[string]func(*testing.T) *holder {
 	return all
 }
 
-func newHolder(t *testing.T, store *scmtest.Store, repo scm.Repository) *holder {
+func newHolder(t *testing.T, store *scmtest.Store, open func() scm.Repository) *holder {
 	machine := func() time.Time { return time.Date(2028, 1, 1, 12, 0, 0, 5, time.UTC) } // two years from the forges'
-	return &holder{T: t, store: store, repo: repo, clock: machine, told: "as told: git vouches for nobody", promoter: &promote.Promoter{
+	return &holder{T: t, store: store, repo: open(), another: open, clock: machine, told: "as told: git vouches for nobody", promoter: &promote.Promoter{
 		Sleep: func(context.Context, time.Duration) error { return nil },
 		Now:   machine,
 	}}
@@ -286,6 +290,9 @@ func holdRows() map[string]func(*holder) {
 			}
 			hold.Until = time.Time{}
 			h.want(promote.HoldReplaced, hold, by("mei"))
+			if _, err := h.promoter.Release(h.Context(), h.repo, production("two\nlines"), by("mei")); !errors.Is(err, promote.ErrMisused) {
+				h.Errorf("released for two lines: %v", err)
+			}
 			if _, err := h.hold(production("another reason"), by("mei")); !errors.Is(err, promote.ErrHeld) {
 				h.Errorf("another reason: %v", err)
 			}
@@ -454,12 +461,13 @@ func TestHoldsAtOnce(t *testing.T) {
 			var wait sync.WaitGroup
 			errs := make([]error, 6)
 			for i := range errs {
+				repo := h.another()
 				wait.Go(func() {
 					if i == 0 {
-						_, errs[i] = h.promoter.Release(h.Context(), h.repo, record.Hold{Environment: "e0"}, by("li"))
+						_, errs[i] = h.promoter.Release(h.Context(), repo, record.Hold{Environment: "e0"}, by("li"))
 						return
 					}
-					_, errs[i] = h.hold(record.Hold{Environment: fmt.Sprintf("e%d", i), Reason: "at once"}, by("mei"))
+					_, errs[i] = h.promoter.Hold(h.Context(), repo, record.Hold{Environment: fmt.Sprintf("e%d", i), Reason: "at once"}, by("mei"))
 				})
 			}
 			wait.Wait()
@@ -486,8 +494,9 @@ func TestOneHoldAtOnce(t *testing.T) {
 			var wait sync.WaitGroup
 			errs := make([]error, 4)
 			for i := range errs {
+				repo := h.another()
 				wait.Go(func() {
-					_, errs[i] = h.hold(production(fmt.Sprint("job ", i)), by(fmt.Sprint("mei", i)))
+					_, errs[i] = h.promoter.Hold(h.Context(), repo, production(fmt.Sprint("job ", i)), by(fmt.Sprint("mei", i)))
 				})
 			}
 			wait.Wait()
@@ -649,6 +658,7 @@ func TestHoldsBudget(t *testing.T) {
 				for _, hold := range holds {
 					h.want(promote.HoldPlaced, hold, by("mei"))
 				}
+				h.repo = h.another()
 				h.calls.delay = 40 * time.Millisecond
 				h.calls.reset()
 				h.holds()

@@ -326,6 +326,9 @@ func (w *holding) release(holds Holds) (*holdChange, error) {
 	if strings.Contains(w.want.Environment+w.want.App, "/") {
 		return nil, fmt.Errorf("%w: release %s: a name with '/' is no environment's or app's", ErrMisused, w.want.Target())
 	}
+	if err := record.CheckReason(w.want.Reason); err != nil {
+		return nil, fmt.Errorf("%w: release %s: %w", ErrMisused, w.want.Target(), err)
+	}
 	file := w.want.Path()
 	there, reads := holds.find(file)
 	old := holds.bytes[file]
@@ -397,16 +400,17 @@ func (w *holding) commit(ctx context.Context, holds Holds, change *holdChange) (
 }
 
 // holdMessage is the commit that holds or releases: the history of the branch is
-// the record of who did what, and why.
+// the record of who did what, and why. What people wrote is one line: it was
+// checked when it was read or given.
 func holdMessage(verb string, by, hold record.Hold, replaced *record.Hold) string {
 	var b strings.Builder
 	subject := verb + " " + hold.Target()
 	if by.Reason != "" {
-		subject += ": " + oneLine(by.Reason)
+		subject += ": " + by.Reason
 	}
 	b.WriteString(cut(subject, 100) + "\n\n")
 	line := func(key, value string) {
-		if value = oneLine(value); value != "" {
+		if value != "" {
 			fmt.Fprintf(&b, "%s: %s\n", key, value)
 		}
 	}

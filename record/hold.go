@@ -84,13 +84,11 @@ func (h Hold) Check() error {
 	if strings.TrimSpace(h.Reason) == "" {
 		return errors.New("no reason: a hold says to everybody whom it stops why it is there")
 	}
-	for _, text := range []struct {
-		what, text string
-		limit      int
-	}{{"reason", h.Reason, ReasonLimit}, {"by", h.By, holderLimit}, {"note", h.Note, holderLimit}} {
-		if err := checkLine(text.what, text.text, text.limit); err != nil {
-			return err
-		}
+	if err := CheckReason(h.Reason); err != nil {
+		return err
+	}
+	if err := errors.Join(checkLine("by", h.By, holderLimit), checkLine("note", h.Note, holderLimit)); err != nil {
+		return err
 	}
 	for _, digest := range h.Allow {
 		if err := image.CheckDigest(digest); err != nil {
@@ -104,6 +102,10 @@ func (h Hold) Check() error {
 	}
 	return nil
 }
+
+// CheckReason says what is wrong with people's words about a hold, or nothing:
+// they are one line of at most ReasonLimit characters.
+func CheckReason(text string) error { return checkLine("reason", text, ReasonLimit) }
 
 // checkLine demands one line of text that can be shown. The joiners that scripts
 // and emoji are written with count as such.

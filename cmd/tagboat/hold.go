@@ -110,7 +110,10 @@ func (t *tool) holding(c *cli.Context, args int) (*holding, error) {
 	if h.repo, err = h.promoter.Open(c.Context, name, ""); err != nil {
 		return nil, err
 	}
-	h.hold = record.Hold{Environment: strings.Join(names, ""), App: strings.TrimSpace(c.String("app")), Reason: strings.TrimSpace(c.String("reason"))}
+	h.hold = record.Hold{
+		Environment: strings.Join(names, ""), App: strings.TrimSpace(c.String("app")),
+		Reason: t.redactor.Redact(strings.TrimSpace(c.String("reason"))), // it leaves the process for good
+	}
 	h.options = promote.HoldOptions{
 		// outside CI the machine's user is as good a word as git's own user.name
 		Job:     promote.Job{Actor: cmp.Or(t.job.Actor, t.env("USER"), t.env("USERNAME"))},
@@ -164,6 +167,13 @@ type holdReport struct {
 	Error         *failed             `json:"error,omitempty"`
 }
 
+// holdsReport is the machine-readable list of holds.
+type holdsReport struct {
+	SchemaVersion int     `json:"schemaVersion"`
+	Holds         []*held `json:"holds"`
+	Error         *failed `json:"error,omitempty"`
+}
+
 // held is one hold for machines. Path is its file on the hold branch.
 type held struct {
 	Environment string   `json:"environment,omitempty"` // none: every environment
@@ -177,6 +187,8 @@ type held struct {
 	Path        string   `json:"path"`
 	Passed      bool     `json:"passed"`
 	Unreadable  bool     `json:"unreadable"`
+
+	sentence string // for people
 }
 
 func heldOf(h record.Hold) *held {
@@ -188,7 +200,7 @@ func heldOf(h record.Hold) *held {
 	}
 	return &held{
 		Environment: h.Environment, App: h.App, By: h.By, Note: h.Note, Reason: h.Reason, Allow: h.Allow,
-		Since: at(h.Since), Until: at(h.Until), Path: h.Path(),
+		Since: at(h.Since), Until: at(h.Until), Path: h.Path(), sentence: h.String(),
 	}
 }
 
@@ -253,44 +265,55 @@ func holdSentence(command string, r promote.HoldResult) string {
 }
 
 func (t *tool) holds(c *cli.Context) error {
-	h, err := t.holding(c, 0)
+	list, err := t.listHolds(c)
 	if err != nil {
-		return err
+		t.complain(err)
 	}
-	all, err := h.promoter.Holds(c.Context, h.repo)
-	if err != nil {
-		return err
-	}
-	now, _ := h.promoter.TimeOf(h.repo)
-	list := []*held{}
-	for _, hold := range all.All {
-		one := heldOf(hold)
-		one.Passed = hold.Passed(now)
-		list = append(list, one)
-		t.listHold(c, hold.String(), one)
-	}
-	for _, u := range all.Unread {
-		hold := u.Hold()
-		one := heldOf(hold)
-		one.Path, one.Unreadable = u.Path, true
-		list = append(list, one)
-		t.listHold(c, hold.String(), one)
-	}
-	if len(list) == 0 {
+	switch {
+	case c.String("output") == "json":
+		out := holdsReport{SchemaVersion: 1, Holds: list}
+		if err != nil {
+			out.Error = &failed{Code: failureOf(err).code, Message: err.Error()}
+		}
+		if err := t.printJSON(out); err != nil {
+			return err
+		}
+	case err == nil && len(list) == 0:
 		t.say("nothing is held")
+	default:
+		for _, h := range list {
+			fmt.Fprintln(t.stdout, h.sentence)
+		}
 	}
-	if c.String("output") == "json" {
-		return t.printJSON(map[string]any{"schemaVersion": 1, "holds": list})
+	if err != nil {
+		return exitError{failureOf(err).exit}
 	}
 	return nil
 }
 
-func (t *tool) listHold(c *cli.Context, sentence string, h *held) {
-	if c.String("output") == "json" {
-		return
+// listHolds reads what is held, those that read first.
+func (t *tool) listHolds(c *cli.Context) ([]*held, error) {
+	list := []*held{}
+	h, err := t.holding(c, 0)
+	if err != nil {
+		return list, err
 	}
-	if h.Passed {
-		sentence += " (its time has passed)"
+	all, err := h.promoter.Holds(c.Context, h.repo)
+	if err == nil && len(all.All)+len(all.Unread) == 0 {
+		_, err = h.repo.Tip(c.Context, "") // a repository that is not there has no holds either
 	}
-	fmt.Fprintln(t.stdout, sentence)
+	now, _ := h.promoter.TimeOf(h.repo)
+	for _, hold := range all.All {
+		one := heldOf(hold)
+		if one.Passed = hold.Passed(now); one.Passed {
+			one.sentence += " (its time has passed)"
+		}
+		list = append(list, one)
+	}
+	for _, u := range all.Unread {
+		one := heldOf(u.Hold())
+		one.Path, one.Unreadable = u.Path, true
+		list = append(list, one)
+	}
+	return list, err
 }

@@ -33,7 +33,11 @@ asked in its inputs, a GitLab ChatOps job in CHAT_INPUT.
 
 ` + chatops.HelpText() + `
 
-docs/chatops.md has the workflow files.`,
+docs/chatops.md has the workflow files.
+
+Examples:
+  tagboat chatops                             in a job of the config repository, for the event that started it
+  tagboat chatops --speaker tagboat-serve     where tagboat serve may speak for chat users`,
 		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "repo", Usage: "config `REPOSITORY` (default: the job's own)"},
 			&cli.StringFlag{Name: "forge", Usage: "`github|gitlab|gitea`, where the host does not tell"},

@@ -25,7 +25,7 @@ func (t *tool) demoCommand() *cli.Command {
 		Name:        "demo",
 		Usage:       "run the main job on embedded parts",
 		UsageText:   "tagboat demo",
-		Description: "Starts a registry and a config repository, both of this process, and promotes an image to\nstaging as a CI job would. It is the real flow; nothing outside a temporary directory is touched.",
+		Description: "Starts a registry and a config repository, both of this process, and promotes an image to\nstaging as a CI job would. It is the real flow; nothing outside a temporary directory is touched.\n\nExample:\n  tagboat demo",
 		Action: func(c *cli.Context) error {
 			dir, err := os.MkdirTemp("", "tagboat-demo-")
 			if err != nil {

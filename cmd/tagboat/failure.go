@@ -123,6 +123,6 @@ func (t *tool) complain(err error) {
 	if errors.Is(err, overlay.ErrNoEntry) {
 		text += "\nName one with --entry, or add one with --add."
 	}
-	t.say("tagboat: %s", text)
+	t.say("%s %s", t.paint(t.screen.err, red, "tagboat:"), text)
 	_ = t.commands.Annotate(ci.Annotation{Level: ci.Error, Title: "tagboat: " + failureOf(err).code, Message: text})
 }

@@ -317,7 +317,7 @@ func arrow(c overlay.Change) string {
 }
 
 func (t *tool) warn(text string) {
-	t.say("warning: %s", text)
+	t.say("%s %s", t.paint(t.screen.err, yellow, "warning:"), text)
 	_ = t.commands.Annotate(ci.Annotation{Level: ci.Warning, Title: "tagboat", Message: t.redactor.Redact(text)})
 }
 

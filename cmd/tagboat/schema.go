@@ -8,10 +8,11 @@ import (
 
 func (t *tool) schemaCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "schema",
-		Usage: "print the JSON Schema of tagboat.yaml",
+		Name:      "schema",
+		Usage:     "print the JSON Schema of tagboat.yaml",
+		UsageText: "tagboat schema [--included]",
 		Description: "Editors and validators of other makers read it. Tagboat checks more: names that no\n" +
-			"environment has, paths, time zones, the order of promotion.",
+			"environment has, paths, time zones, the order of promotion.\n\nExample:\n  tagboat schema > tagboat.schema.json",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "included", Usage: "that of a team's file, which the root's include names"}},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {

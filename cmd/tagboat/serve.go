@@ -33,7 +33,10 @@ func (t *tool) serveCommand() *cli.Command {
 file that holds it), and /healthz, /readyz and /metrics. It checks signatures, asks the forge for rights and
 starts the workflow that runs tagboat chatops. It keeps nothing: run as many replicas as you like, behind TLS.
 
-docs/chatops.md tells how it is set up.`,
+docs/chatops.md tells how it is set up.
+
+Example:
+  tagboat serve --repo acme/config --listen 127.0.0.1:8080`,
 		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "repo", Usage: "config `REPOSITORY`: owner/name, group/sub/name or a URL"},
 			&cli.StringFlag{Name: "forge", Usage: "`github|gitlab|gitea`, where the host does not tell"},

@@ -12,8 +12,10 @@ var release string //nolint:gochecknoglobals // the linker sets nothing else
 
 func (t *tool) versionCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "version",
-		Usage: "print the version",
+		Name:        "version",
+		Usage:       "print the version",
+		UsageText:   "tagboat version",
+		Description: "Example:\n  tagboat version",
 		Action: func(*cli.Context) error {
 			_, err := fmt.Fprintln(t.stdout, "tagboat "+version())
 			return err

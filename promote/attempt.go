@@ -30,6 +30,7 @@ func (r *run) attempt(ctx context.Context, res *Result) error {
 		res.Warnings = append(res.Warnings, img.Warnings...)
 	}
 	res.Warnings = append(res.Warnings, r.builtElsewhere(res.Images)...)
+	r.copies = nil
 	sets, err := r.wanted(ctx, s.entries, res.Images)
 	if err != nil {
 		return r.about(s, err)

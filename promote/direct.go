@@ -43,6 +43,9 @@ func (r *run) commit(ctx context.Context, s *state, sets []overlay.Set, res *Res
 	if err := r.sourcesUnchanged(ctx); err != nil {
 		return err
 	}
+	if err := r.copyImages(ctx, res); err != nil {
+		return err
+	}
 	r.progress("committing to " + s.base.Branch)
 	commit, err := r.repo.Commit(ctx, scm.Draft{Branch: s.base.Branch, Expect: s.base.Commit.SHA, From: s.base, Message: message, Files: files(edited)})
 	if err != nil {

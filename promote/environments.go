@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,8 +37,14 @@ type Environments struct {
 // and errors stand side by side. The last error is of the request as a whole.
 func (p *Promoter) RunEnvironments(ctx context.Context, q Request, e Environments) ([]Result, []error, error) {
 	o, err := p.order(ctx, q)
+	if errors.Is(err, errNoConfig) && e.From == "" && e.Ring == "" {
+		return p.runFound(ctx, q, e)
+	}
 	if err != nil {
 		return nil, nil, err
+	}
+	if e.From == "" && len(e.Apps) > 0 {
+		return nil, nil, fmt.Errorf("%w: --app: %s tells the app by its image", ErrMisused, config.FileName)
 	}
 	o.e = e
 	jobs, err := o.jobs()
@@ -73,12 +80,40 @@ func (p *Promoter) order(ctx context.Context, q Request) (*order, error) {
 	}
 	o.config, err = config.Load(repo.Files(ctx, tip.Commit.SHA))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %s has no %s on %s: name the overlay with --path", ErrMisused, repo.About().Name, config.FileName, tip.Branch)
+		return nil, fmt.Errorf("%w: %s has %w on %s: name the overlay with --path", ErrMisused, repo.About().Name, errNoConfig, tip.Branch)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s, branch %s: %w", repo.About().Name, tip.Branch, err)
 	}
 	return o, nil
+}
+
+// errNoConfig is told where the repository has no tagboat.yaml.
+var errNoConfig = errors.New("no " + config.FileName)
+
+// runFound promotes images without tagboat.yaml: an environment's overlay is the one
+// whose path has its name and that carries the images.
+func (p *Promoter) runFound(ctx context.Context, q Request, e Environments) ([]Result, []error, error) {
+	repo, err := p.Open(ctx, q.Repository, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	tip, err := repo.Tip(ctx, q.Base)
+	if err != nil {
+		return nil, nil, err
+	}
+	results, errs := make([]Result, len(e.To)), make([]error, len(e.To))
+	for i, to := range e.To {
+		q.Base, q.Environment, q.App = tip.Branch, to, strings.Join(e.Apps, ",")
+		results[i] = Result{App: q.App, Environment: to, Outcome: Failed}
+		if q.Path, err = Search(ctx, repo.Files(ctx, tip.Commit.SHA), to, q.Images); err != nil {
+			errs[i] = fmt.Errorf("%s has %w, and its overlays do not tell: %w", repo.About().Name, errNoConfig, err)
+			continue
+		}
+		p.progress(fmt.Sprintf("%s has %v: found %s for %s", repo.About().Name, errNoConfig, q.Path, to))
+		results[i], errs[i] = p.Run(ctx, q)
+	}
+	return results, errs, nil
 }
 
 // order is a request under a configuration.
@@ -267,6 +302,13 @@ func (o *order) once(ctx context.Context, j job) (Result, error) {
 		return res, about(err)
 	}
 	res.Ring = j.at.Ring
+	if why, err := o.ownBuild(ctx, j); err != nil || why != "" {
+		res.Outcome, res.Reason = UpToDate, why
+		if err != nil {
+			res.Outcome = Failed
+		}
+		return res, err
+	}
 	rules, err := o.rules(ctx, j)
 	if err != nil {
 		return res, about(err)
@@ -276,6 +318,21 @@ func (o *order) once(ctx context.Context, j job) (Result, error) {
 		return res, about(err)
 	}
 	return o.promote(ctx, q, id, repo)
+}
+
+// ownBuild says why an image is nothing new, or "": in a repository that holds both
+// source and overlays, a promotion's own merge starts a build.
+func (o *order) ownBuild(ctx context.Context, j job) (string, error) {
+	if len(j.images) == 0 || o.q.Again || !strings.EqualFold(o.q.Job.Repository, o.repo.About().Name) {
+		return "", nil
+	}
+	var first []string // environments that take what builds push
+	for _, e := range o.config.Environments {
+		if e.From == nil {
+			first = append(first, e.Name)
+		}
+	}
+	return o.ownMerge(ctx, o.repo, j.name, first, o.q.Job.Revision)
 }
 
 // rules gathers what must hold for a job, and reads its sources.
@@ -387,8 +444,8 @@ func (q Request) under(policy config.Policy) Request {
 	q.TeamReviewers, q.Assignees = both(q.TeamReviewers, pr.TeamReviewers), both(q.Assignees, pr.Assignees)
 	q.Draft = q.Draft || pr.Draft
 	q.AutoMerge = q.AutoMerge || policy.Merge == config.Auto
+	q.Copy = q.Copy || policy.Copy
 	q.direct = policy.Merge == config.Direct
-	q.titled, q.committed, q.skipCI = pr.Title, policy.CommitMessage, policy.SkipCI
 	return q
 }
 

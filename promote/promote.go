@@ -23,6 +23,8 @@ type Registry interface {
 	Facts(ctx context.Context, ref image.Reference) (registry.Facts, error)
 	// Exists fails unless the repository holds the reference's digest.
 	Exists(ctx context.Context, ref image.Reference) error
+	// Copy brings an image by its digest to another repository.
+	Copy(ctx context.Context, from, to image.Reference) (registry.Copied, error)
 }
 
 // Promoter runs promotions. Registry and Open are required.
@@ -61,6 +63,7 @@ type Request struct {
 	Again      bool // a person's no to this digest is overridden
 	Force      bool // someone's commits on the head branch are given up
 	DryRun     bool
+	Copy       bool // an image that is missing where it shall run is copied there
 
 	Labels, Reviewers, TeamReviewers, Assignees []string
 	Draft, AutoMerge                            bool
@@ -72,20 +75,20 @@ type Request struct {
 	Override string // why gates, holds and freezes are passed over; "" passes none
 
 	// What tagboat.yaml adds.
-	names             map[string]string   // of entries, by image repository as image.Canonical spells it
-	imagesAt          map[string][]string // image repositories by target directory; nil is all in each
-	proveWith         []string            // overlays that prove what is built elsewhere
-	rules             *rules              // nil: none but holds
-	direct, skipCI    bool
-	titled, committed string // templates of the pull request's title and the commit's
+	names     map[string]string   // of entries, by image repository as image.Canonical spells it
+	imagesAt  map[string][]string // image repositories by target directory; nil is all in each
+	proveWith []string            // overlays that prove what is built elsewhere
+	rules     *rules              // nil: none but holds
+	direct    bool                // the edit is committed to the base branch
 }
 
 // Job is the CI job that asks, for the reviewer to read. Nothing is decided on it.
 type Job struct {
-	Actor    string // who started it
-	RunURL   string
-	Revision string // the commit that was built
-	Command  string // how the promotion was asked for
+	Actor      string // who started it
+	Repository string // whose CI it is
+	RunURL     string
+	Revision   string // the commit that was built
+	Command    string // how the promotion was asked for
 }
 
 // Outcome says how a promotion ended.

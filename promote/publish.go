@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
 
@@ -19,64 +20,123 @@ import (
 // say so. Where the branch says it already, only what a run that died left undone
 // is done.
 func (r *run) publish(ctx context.Context, s *state, h *head, sets []overlay.Set, proposed []record.Edit, res *Result) error {
-	edited, err := overlay.Edit(s.files, sets)
-	if err != nil {
+	p := &publication{run: r, state: s, head: h, sets: sets, pr: s.open(), res: res}
+	var err error
+	if p.edited, err = overlay.Edit(s.files, sets); err != nil {
 		return r.about(s, err)
 	}
-	res.Changes = edited.Changes
-	res.Warnings = append(res.Warnings, edited.Warnings...)
-	pr := s.open()
-	draft := scm.Draft{Branch: r.id.Branch, From: s.base, Files: files(edited)}
-	same := h.ours() && len(proposed) > 0 && covers(proposed, edited.Changes)
-	if err := r.onHead(s, h, pr, edits(sets, edited), &draft); err != nil {
+	res.Changes = p.edited.Changes
+	res.Warnings = append(res.Warnings, p.edited.Warnings...)
+	if err := p.compare(proposed); err != nil {
 		return err
 	}
-	kept := same && !draft.Rebuild || same && pr == nil && !r.clashes(s, h, draft)
-	renewed := pr != nil && (!same || !told(*pr, h.trailers))
-	armed := pr == nil || !r.q.AutoMerge || pr.AutoMerge || !r.repo.About().TellsAutoMerge
-	if kept && pr != nil && !renewed && armed {
+	if p.nothingNew() {
 		res.Outcome = Unchanged
-		res.Reason = fmt.Sprintf("%s proposes it already", r.name(*pr))
+		res.Reason = fmt.Sprintf("%s proposes it already", r.name(*p.pr))
 		res.Warnings = append(res.Warnings, r.heldNow(s, res)...)
 		return nil
 	}
+	s.owned = r.owners(s.files)
 	stopped, err := r.gate(ctx, s, res)
 	if err != nil || stopped && !r.q.DryRun {
 		return err
 	}
-	if err := r.prove(ctx, s.files, edited, res); err != nil {
+	if err := r.prove(ctx, s.files, p.edited, res); err != nil {
 		return r.about(s, err)
 	}
-	done := recorded(sets, edited)
-	if kept {
-		done = h.trailers.Edits
+	p.done = recorded(sets, p.edited)
+	if p.kept {
+		p.done = h.trailers.Edits
 	}
-	text, err := r.text(s, edited.Changes, done, renewed, res)
-	if err != nil {
-		return err
-	}
-	res.Diff, res.Title, res.Body = Diff(edited), text.title, text.body
 	if r.q.DryRun {
-		r.planned(pr, res)
-		return nil
-	}
-	headCommit := draft.Expect
-	if pr != nil && !same {
-		draft.Disarm = pr
-	}
-	if err := r.sourcesUnchanged(ctx); err != nil {
+		err := p.write()
+		r.planned(p.pr, res)
 		return err
 	}
-	if !kept {
-		r.progress("publishing " + draft.Branch)
-		draft.Message = text.message
-		commit, err := r.repo.Commit(ctx, draft)
+	return p.publish(ctx)
+}
+
+// publication is one edit on its way to the head branch and its pull request.
+type publication struct {
+	*run
+	state  *state
+	head   *head
+	sets   []overlay.Set
+	edited overlay.Edited
+	done   []record.Edit    // what the head branch's commit is made of
+	pr     *scm.PullRequest // the open one, or nil
+	draft  scm.Draft
+	text   text
+	res    *Result
+
+	same    bool // the head branch proposes it already
+	kept    bool // and stays as it is
+	renewed bool // the pull request's text is of something else
+}
+
+// compare says what the head branch and its pull request have already.
+func (p *publication) compare(proposed []record.Edit) error {
+	h, pr := p.head, p.pr
+	p.draft = scm.Draft{Branch: p.id.Branch, From: p.state.base, Files: files(p.edited)}
+	p.same = h.ours() && len(proposed) > 0 && covers(proposed, p.edited.Changes)
+	if err := p.onHead(p.state, h, pr, edits(p.sets, p.edited), &p.draft); err != nil {
+		return err
+	}
+	p.kept = p.same && !p.draft.Rebuild || p.same && pr == nil && !p.clashes(p.state, h, p.draft)
+	p.renewed = pr != nil && (!p.same || !told(*pr, h.trailers))
+	if pr != nil && !p.same {
+		p.draft.Disarm = pr
+	}
+	return nil
+}
+
+// nothingNew says whether the open pull request is all that is wanted: what it says,
+// its auto-merge, and the labels as far as the forge tells them.
+func (p *publication) nothingNew() bool {
+	pr := p.pr
+	if !p.kept || pr == nil || p.renewed {
+		return false
+	}
+	armed := !p.q.AutoMerge || pr.AutoMerge || !p.repo.About().TellsAutoMerge
+	labelled := !slices.ContainsFunc(p.q.Labels, func(l string) bool {
+		return !slices.ContainsFunc(pr.Labels, func(have string) bool { return strings.EqualFold(have, l) })
+	})
+	return armed && labelled
+}
+
+// write makes the texts. The body waits for the owners of the files, which were
+// asked for beside the rest.
+func (p *publication) write() (err error) {
+	if p.text, err = p.run.text(p.state, p.edited.Changes, p.done, p.renewed, p.pr, p.res); err != nil {
+		return err
+	}
+	p.res.Diff, p.res.Title, p.res.Body = Diff(p.edited), p.text.title, p.text.body
+	return nil
+}
+
+// publish writes: first images that are missing where they shall run, then the
+// branch, then the pull request.
+func (p *publication) publish(ctx context.Context) error {
+	if err := p.sourcesUnchanged(ctx); err != nil {
+		return err
+	}
+	if err := p.copyImages(ctx, p.res); err != nil {
+		return err
+	}
+	headCommit := p.draft.Expect
+	if !p.kept {
+		p.progress("publishing " + p.draft.Branch)
+		p.draft.Message = p.message(p.state, p.commitTitle(p.edited.Changes), p.edited.Changes, p.done, p.res)
+		commit, err := p.repo.Commit(ctx, p.draft)
 		if err != nil {
 			return err
 		}
-		res.Commit, headCommit = &commit, commit.SHA
+		p.res.Commit, headCommit = &commit, commit.SHA
 	}
-	return r.propose(ctx, s, pr, text, headCommit, renewed, res)
+	if err := p.write(); err != nil {
+		return err
+	}
+	return p.propose(ctx, p.state, p.pr, p.text, headCommit, p.renewed, p.res)
 }
 
 // planned ends a dry run: what would be done, or what stops it.

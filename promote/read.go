@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -20,6 +21,7 @@ type run struct {
 	id     identity
 	repo   scm.Repository
 	images images
+	copies []copying // images that are not yet where they shall run
 }
 
 // state is what one attempt has read: the base branch, the head branch, their
@@ -32,8 +34,9 @@ type state struct {
 	said    map[int]record.Trailers // of closed pull requests, by number
 
 	holds   Holds
-	head    *scm.Tip // nil: no such branch
-	tree    fs.FS    // at the head
+	owned   func(paths []string) Owned // whose approval is asked for; waits for the files
+	head    *scm.Tip                   // nil: no such branch
+	tree    fs.FS                      // at the head
 	changes scm.Changes
 }
 
@@ -136,6 +139,47 @@ func (r *run) readBranches(ctx context.Context, s *state) error {
 		return listPullRequests(ctx, s.base.Branch)
 	}
 	return nil
+}
+
+// owners reads CODEOWNERS in the background, all places of it at once: it is for the
+// text alone, and nothing waits for it before that. What cannot be read is a warning.
+func (r *run) owners(files fs.FS) func(paths []string) Owned {
+	forge := r.repo.About().Forge
+	read := &readOnce{FS: files, files: map[string]*readFile{}}
+	go func() { _, _ = Owners(read, forge, nil) }() // what is wrong is told below
+	return func(paths []string) Owned {
+		owned, err := Owners(read, forge, paths)
+		if err != nil {
+			return Owned{Warnings: []string{"code owners are not known: " + err.Error()}}
+		}
+		return owned
+	}
+}
+
+// readOnce remembers files that were read, and those that are not there.
+type readOnce struct {
+	fs.FS
+	mu    sync.Mutex
+	files map[string]*readFile
+}
+
+type readFile struct {
+	once    sync.Once
+	content []byte
+	err     error
+}
+
+// ReadFile implements fs.ReadFileFS.
+func (r *readOnce) ReadFile(name string) ([]byte, error) {
+	r.mu.Lock()
+	f := r.files[name]
+	if f == nil {
+		f = &readFile{}
+		r.files[name] = f
+	}
+	r.mu.Unlock()
+	f.once.Do(func() { f.content, f.err = fs.ReadFile(r.FS, name) })
+	return f.content, f.err
 }
 
 // holdsAt is the repository with the holds: that of tagboat.yaml.

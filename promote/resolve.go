@@ -169,9 +169,31 @@ func (r *run) set(ctx context.Context, entry overlay.Entry, ref image.Reference)
 		return set, fmt.Errorf("%w: entry %s in %s (line %d) runs %q, which is no repository that a registry could be asked for: add --rename to write newName: %s",
 			ErrMisused, entry.Name, entry.File, entry.Line, runs, ref.Repository)
 	}
-	if err := r.Registry.Exists(ctx, set.To); err != nil {
-		return set, fmt.Errorf("entry %s in %s runs from %s, not from %s, and the digest must exist there (copy the image, or write the new repository with --rename): %w",
+	err := r.Registry.Exists(ctx, set.To)
+	if errors.Is(err, registry.ErrNotFound) && r.q.Copy {
+		r.copies = append(r.copies, copying{ref, set.To})
+		return set, nil
+	}
+	if err != nil {
+		return set, fmt.Errorf("entry %s in %s runs from %s, not from %s, and the digest must exist there (copy the image there with --copy, or write the new repository with --rename): %w",
 			entry.Name, entry.File, runs, ref.Repository, err)
 	}
 	return set, nil
+}
+
+// copying is an image that is not yet where it shall run.
+type copying struct{ from, to image.Reference }
+
+// copyImages copies what is missing, right before it is promoted.
+func (r *run) copyImages(ctx context.Context, res *Result) error {
+	for _, c := range r.copies {
+		r.progress(fmt.Sprintf("copying %s to %s", c.from, c.to.Repository))
+		copied, err := r.Registry.Copy(ctx, c.from, c.to)
+		if err != nil {
+			return err
+		}
+		res.Warnings = append(res.Warnings, copied.Warnings...)
+	}
+	r.copies = nil
+	return nil
 }

@@ -20,12 +20,8 @@ import (
 //go:embed body.md.tmpl
 var templates embed.FS
 
-// text is what a promotion says in git and on the forge.
-type text struct {
-	message string // of the commit, trailers included
-	title   string
-	body    string
-}
+// text is what a promotion says on the forge.
+type text struct{ title, body string }
 
 // titleLimit keeps titles within what forges take (GitLab: 255 characters).
 const titleLimit = 200
@@ -40,18 +36,21 @@ func (r *run) trailers(base string, edits []record.Edit) record.Trailers {
 
 // text writes it all from the change records. done is what the commit is made of;
 // a body that would be too long for the forge tells fewer rows.
-func (r *run) text(s *state, changes []overlay.Change, done []record.Edit, renewed bool, res *Result) (text, error) {
-	t := text{title: r.title(changes)}
-	t.message = r.message(s, r.commitTitle(changes), changes, done, res)
-	if r.q.titled != "" {
-		t.title = r.filled(r.q.titled, changes)
-	}
-	var err error
+// What people have written around the text of an open pull request stays.
+func (r *run) text(s *state, changes []overlay.Change, done []record.Edit, renewed bool, pr *scm.PullRequest, res *Result) (text, error) {
+	t := text{title: r.line(r.policy().PullRequest.Title, changes)}
 	limit := r.repo.About().BodyLimit
 	for rows := len(changes); ; rows /= 2 {
-		t.body, err = r.body(s, changes, rows, done, renewed, res)
-		if err != nil || limit == 0 || utf8.RuneCountInString(t.body) <= limit || rows == 0 {
+		body, err := r.body(s, changes, rows, done, renewed, res)
+		if t.body = body; pr != nil {
+			t.body = record.Within(pr.Body, body)
+		}
+		switch {
+		case err != nil || limit == 0 || utf8.RuneCountInString(t.body) <= limit:
 			return t, err
+		case rows == 0:
+			t.body = body // no room for their words beside it
+			return t, nil
 		}
 	}
 }
@@ -79,33 +78,45 @@ func (r *run) title(changes []overlay.Change) string {
 
 // commitTitle is the first line of the commit's message.
 func (r *run) commitTitle(changes []overlay.Change) string {
-	if r.q.committed != "" {
-		return r.filled(r.q.committed, changes)
-	}
-	return r.title(changes)
+	return r.line(r.policy().CommitMessage, changes)
 }
 
-// filled puts what is promoted into a template of tagboat.yaml.
-func (r *run) filled(template string, changes []overlay.Change) string {
+// line is a title: the template of tagboat.yaml, or Tagboat's own, with the word that
+// CI skips where that is asked for.
+func (r *run) line(template string, changes []overlay.Change) string {
+	line := r.title(changes)
+	if template != "" {
+		line = oneLine(config.Fill(template, r.named(changes)))
+	}
+	if !r.policy().SkipCI {
+		return cut(line, titleLimit)
+	}
+	return cut(line, titleLimit-len(config.SkipCI)-1) + " " + config.SkipCI
+}
+
+// policy is the environment's in tagboat.yaml, or that of nothing said.
+func (r *run) policy() config.Policy {
+	if r.q.rules == nil {
+		return config.Policy{}
+	}
+	return r.q.rules.policy
+}
+
+// named is what the placeholders of texts stand for.
+func (r *run) named(changes []overlay.Change) config.Names {
 	n := config.Names{App: r.id.App, Environment: r.id.Environment, Ring: r.id.Ring}
 	n.Tag, n.Digest = changes[0].To.Tag, shortDigest(changes[0].To.Digest)
 	if slices.ContainsFunc(changes, func(c overlay.Change) bool { return c.To.Digest != changes[0].To.Digest }) {
 		n.Tag, n.Digest = fmt.Sprintf("%d images", len(changes)), ""
 	}
-	return cut(oneLine(config.Fill(template, n)), titleLimit)
+	return n
 }
-
-// skipCI is what GitHub, GitLab and Gitea all read as: do not run for this commit.
-const skipCI = "[skip ci]"
 
 func (r *run) message(s *state, title string, changes []overlay.Change, done []record.Edit, res *Result) string {
 	var b strings.Builder
 	b.WriteString(title + "\n\n")
 	for _, c := range changes {
 		fmt.Fprintf(&b, "%s: %s -> %s\n", oneLine(c.Entry), pin(c.From), pin(c.To))
-	}
-	if r.q.skipCI {
-		b.WriteString("\n" + skipCI + "\n")
 	}
 	t := r.trailers(s.base.Branch, done)
 	if b := r.q.back(); b != nil {
@@ -130,7 +141,7 @@ type view struct {
 	Renewed, Several       bool
 	Undoes, Reason         string
 	Word, Undo, Files, By  string
-	Marker                 string
+	Owners, Start, Marker  string
 }
 
 type row struct{ Entry, Repository, From, To, FromDigest, ToDigest string }
@@ -138,10 +149,13 @@ type check struct{ Name, Evidence string }
 type claim struct{ Image, Says string }
 
 func (r *run) body(s *state, changes []overlay.Change, rows int, done []record.Edit, renewed bool, res *Result) (string, error) {
+	owned := s.owned(paths(changes))
+	res.Warnings = both(res.Warnings, words(owned.Warning(r.id.place())))
 	v := view{
 		App: Code(r.id.App), Environment: Code(r.id.place()), Base: Code(s.base.Branch),
 		More: len(changes) - rows, Several: len(changes) > 1, Renewed: renewed, Word: r.repo.About().PullRequestWord,
 		Checks: r.checks(res), Undo: r.undo(changes), By: r.requester(), Files: lines(changes),
+		Owners: owned.Evidence(), Start: record.BodyStart,
 		Marker: record.Marker{App: r.id.App, Environment: r.id.Environment, Ring: r.id.Ring, Content: record.Content(done)}.String(),
 	}
 	if b := r.q.back(); b != nil {
@@ -393,4 +407,21 @@ func pin(ref image.Reference) string {
 		return oneLine(ref.Tag)
 	}
 	return oneLine(ref.Tag) + "@" + ref.Digest
+}
+
+// paths are the files that changes are in.
+func paths(changes []overlay.Change) []string {
+	var out []string
+	for _, c := range changes {
+		out = both(out, []string{c.File})
+	}
+	return out
+}
+
+// words is a list of one sentence, or of none.
+func words(sentence string) []string {
+	if sentence == "" {
+		return nil
+	}
+	return []string{sentence}
 }

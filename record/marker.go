@@ -19,6 +19,25 @@ type Marker struct {
 	Superseded  bool   `json:"superseded,omitempty"`
 }
 
+// BodyStart stands where a pull request's text begins; the marker ends it.
+const BodyStart = "<!-- tagboat-text -->"
+
+// Within puts a new text in the place of the old one in a pull request's body, and
+// keeps what people have written above and below it. A body without both of its ends
+// is replaced.
+func Within(body, text string) string {
+	start := strings.Index(body, BodyStart)
+	end := strings.LastIndex(body, markerStart)
+	if start < 0 || end < start {
+		return text
+	}
+	_, below, found := strings.Cut(body[end:], markerEnd)
+	if !found {
+		return text
+	}
+	return body[:start] + strings.TrimRight(text, "\n") + strings.TrimSuffix(below, "\n") + "\n"
+}
+
 const (
 	markerStart = "<!-- tagboat: "
 	markerEnd   = " -->"

@@ -129,3 +129,27 @@ func FuzzParseTrailers(f *testing.F) {
 		}
 	})
 }
+
+// TestWithin: what people write around the text of a pull request stays.
+func TestWithin(t *testing.T) {
+	marker := Marker{App: "todo-api", Environment: "staging"}.String()
+	old, text := BodyStart+"\nold\n"+marker+"\n", BodyStart+"\nnew\n"+marker+"\n"
+	for _, tt := range []struct{ name, body, want string }{
+		{"nobody has written", old, text},
+		{"above and below", "Ask li first.\n\n" + old + "\nSeen by mei.\n", "Ask li first.\n\n" + BodyStart + "\nnew\n" + marker + "\n\nSeen by mei.\n"},
+		{"within", strings.Replace(old, "old", "old, and more", 1), text},
+		{"no text of ours", "A person's.", text},
+		{"the start alone", BodyStart + "\nold", text},
+		{"the marker alone", "old\n" + marker + "\n", text},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := Within(tt.body, text)
+			if got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+			if again := Within(got, text); again != got {
+				t.Errorf("a second time %q, want %q", again, got)
+			}
+		})
+	}
+}

@@ -78,6 +78,7 @@ Examples:
 			&cli.BoolFlag{Name: "all", Usage: "with --from: every app"},
 		}, entryFlags(), registryFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "override", Usage: "pass gates, holds and freezes for this `REASON`, where tagboat.yaml lets you"},
+			&cli.BoolFlag{Name: "copy", Usage: "copy the image where the entry runs it from, if it is not there (always by its digest)"},
 			&cli.BoolFlag{Name: "again", Usage: "propose a digest that a person has declined"},
 			&cli.BoolFlag{Name: "allow-older", Usage: "propose an image that is older than what is there"},
 			&cli.BoolFlag{Name: "force", Usage: "give up someone's commits on the head branch"},
@@ -130,8 +131,6 @@ func environments(c *cli.Context) (promote.Environments, error) {
 		return e, misused("no image: give REPOSITORY:TAG as the argument, or --from ENVIRONMENT")
 	case e.From != "" && c.Args().Present():
 		return e, misused("--from %s takes what that environment runs: leave the images out", e.From)
-	case e.From == "" && len(e.Apps) > 0:
-		return e, misused("--app: tagboat.yaml tells the app by its image")
 	case e.From != "" && len(e.Apps) == 0 && !c.Bool("all"):
 		return e, misused("which apps? Name them with --app, or all of them with --all")
 	case e.From != "" && len(e.Apps) > 0 && c.Bool("all"):
@@ -168,8 +167,8 @@ func (t *tool) request(c *cli.Context) (promote.Request, error) {
 		Images: images, Platforms: required, Wait: c.Duration("wait"), AllowMoved: c.Bool("allow-moved-tag"),
 		AllowOlder: c.Bool("allow-older"), Again: c.Bool("again"), Force: c.Bool("force"), DryRun: c.Bool("dry-run"),
 		Labels: words(c.StringSlice("label")), Reviewers: users, TeamReviewers: teams, Assignees: words(c.StringSlice("assignee")),
-		Draft: c.Bool("draft"), AutoMerge: c.Bool("auto-merge"), Override: strings.TrimSpace(c.String("override")),
-		Job: promote.Job{Actor: t.job.Actor, RunURL: t.job.RunURL, Revision: t.job.Commit},
+		Draft: c.Bool("draft"), AutoMerge: c.Bool("auto-merge"), Override: strings.TrimSpace(c.String("override")), Copy: c.Bool("copy"),
+		Job: promote.Job{Actor: t.job.Actor, RunURL: t.job.RunURL, Revision: t.job.Commit, Repository: t.job.Repository},
 	}, nil
 }
 

@@ -213,3 +213,7 @@ func (givenDigests) Facts(context.Context, image.Reference) (registry.Facts, err
 }
 
 func (givenDigests) Exists(context.Context, image.Reference) error { return nil }
+
+func (givenDigests) Copy(_ context.Context, from, to image.Reference) (registry.Copied, error) {
+	return registry.Copied{}, fmt.Errorf("copy %s to %s: --offline asks no registry", from, to.Repository)
+}

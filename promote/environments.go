@@ -14,6 +14,7 @@ import (
 
 	"tagboat/config"
 	"tagboat/image"
+	"tagboat/inventory"
 	"tagboat/overlay"
 	"tagboat/record"
 	"tagboat/scm"
@@ -127,12 +128,29 @@ type order struct {
 	mu     sync.Mutex
 	opened map[remote]scm.Repository
 	tips   map[tipKey]func() (scm.Tip, error)
+	lines  map[lineKey]*inventory.Line
 }
 
 // remote names a repository.
 type remote struct{ name, forge string }
 
 type tipKey struct{ host, repository, branch string }
+type lineKey struct{ host, repository, commit string }
+
+// historyOf is the first-parent line of a tip, shared by all promotions of a request.
+func (o *order) historyOf(repo scm.Repository, commit string) *inventory.Line {
+	about := repo.About()
+	key := lineKey{about.Host, about.Name, commit}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.lines == nil {
+		o.lines = map[lineKey]*inventory.Line{}
+	}
+	if o.lines[key] == nil {
+		o.lines[key] = inventory.NewLine(repo, commit)
+	}
+	return o.lines[key]
+}
 
 // repository opens where an environment's files are, once.
 func (o *order) repository(ctx context.Context, e config.Environment) (scm.Repository, error) {

@@ -1,6 +1,7 @@
 package promote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -240,7 +241,7 @@ func (r *rules) checked(s *source, c inventory.Check) Gate {
 	g := Gate{Name: r.name("check "+c.Pattern, s), Link: c.URL}
 	switch {
 	case c.Context == "":
-		g.Status, g.Evidence = GatePending, fmt.Sprintf("no status of that name at %s since the digest is there", short(s.commit))
+		g.Status, g.Evidence = GatePending, cmp.Or(c.Description, "no status of that name since the digest is there")
 		return g
 	case c.State == scm.StatusSuccess:
 		g.Status = GatePassed

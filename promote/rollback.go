@@ -171,7 +171,7 @@ func (o *order) line(ctx context.Context, app string, at config.Place) (inventor
 		return inventory.Target{}, "", err
 	}
 	dirs, err := o.config.Targets(repo.Files(ctx, tip.Commit.SHA), app, at.Environment, at.Ring)
-	return inventory.Target{Repo: repo, Branch: tip.Branch, Dirs: dirs, Images: o.config.Apps[app].Images}, tip.Commit.SHA, err
+	return inventory.Target{Repo: repo, Branch: tip.Branch, Dirs: dirs, Images: o.config.Apps[app].Images, Line: o.historyOf(repo, tip.Commit.SHA)}, tip.Commit.SHA, err
 }
 
 // holdFor holds the app in the environment, with what comes back allowed, so that

@@ -22,13 +22,14 @@ type source struct {
 	branch    string
 	commit    string // S: where it was read
 	commitURL string
+	line      *inventory.Line
 	dirs      []string
 	built     []config.Image    // the app's images, as the build pushes them
 	images    []image.Reference // what runs of them, in the same order
 }
 
 func (s *source) target() inventory.Target {
-	return inventory.Target{Repo: s.repo, Branch: s.branch, Dirs: s.dirs, Images: s.built}
+	return inventory.Target{Repo: s.repo, Branch: s.branch, Dirs: s.dirs, Images: s.built, Line: s.line}
 }
 
 // same says whether an image that is asked for is the source's nth, named by the
@@ -86,6 +87,7 @@ func (o *order) runs(ctx context.Context, app string, at config.Place) (*source,
 		return nil, err
 	}
 	s.branch, s.commit, s.commitURL = tip.Branch, tip.Commit.SHA, tip.Commit.URL
+	s.line = o.historyOf(s.repo, s.commit)
 	files := s.repo.Files(ctx, s.commit)
 	if s.dirs, err = o.config.Targets(files, app, at.Environment, at.Ring); err != nil {
 		return nil, err

@@ -44,8 +44,9 @@ type Evidence interface {
 	//
 	// GitLab drops events after three years and keeps none of the single branches
 	// where more than three were pushed at once. Gitea and Forgejo write the record
-	// a moment after the push, have its time as the push's, may have it cleaned up,
-	// and show what a user did whose activity is private to administrators alone.
+	// a moment after the push (until then the branch is told as it was before), have
+	// its time as the push's, may have it cleaned up, and show what a user did whose
+	// activity is private to administrators alone.
 	Pushed(ctx context.Context, branch, commit string) (time.Time, error)
 
 	// Approvals are the approvals of a pull request, oldest first: of each

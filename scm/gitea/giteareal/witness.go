@@ -7,6 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/config"
+
 	"tagboat/scm"
 	"tagboat/scm/scmtest"
 )
@@ -29,6 +32,22 @@ func (p *Person) PushTogether(branch, author string, made time.Time, commits ...
 		return "", err
 	})
 	return shas, err
+}
+
+// ForcePush sets a branch to a commit, whatever it was at.
+func (p *Person) ForcePush(branch, sha string) error {
+	remote, store, err := p.clone(p.server.Admin)
+	if err != nil {
+		return err
+	}
+	if err := store.ForcePush(branch, sha); err != nil {
+		return err
+	}
+	ref := config.RefSpec("+refs/heads/" + branch + ":refs/heads/" + branch)
+	if err := remote.PushContext(p.ctx, &git.PushOptions{RefSpecs: []config.RefSpec{ref}, Auth: p.auth(p.server.Admin)}); err != nil {
+		return fmt.Errorf("push %s by force: %w", branch, err)
+	}
+	return nil
 }
 
 // Grant implements scmtest.Witness. The repository is public: all can read it.

@@ -178,8 +178,8 @@ func CheckReply(address string, hosts []string) error {
 	if err != nil || u.User != nil || u.Fragment != "" {
 		return errors.New("the address for the answer is no lawful URL")
 	}
-	loopback := slices.Contains([]string{"127.0.0.1", "::1"}, u.Hostname())
-	if u.Scheme != "https" && !(u.Scheme == "http" && loopback) {
+	plain := u.Scheme == "http" && slices.Contains([]string{"127.0.0.1", "::1"}, u.Hostname())
+	if u.Scheme != "https" && !plain {
 		return errors.New("the address for the answer is not https")
 	}
 	if !slices.Contains(hosts, u.Host) {

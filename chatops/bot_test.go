@@ -84,7 +84,7 @@ func TestRefused(t *testing.T) {
 		}, cause: chatops.ErrChanged, want: "after the command was given"},
 		{name: "another digest", author: "mei", text: "/promote todo-api@V1 to production", cause: chatops.ErrChanged, want: "staging runs"},
 		{name: "digest of two images", author: "mei", text: "/promote pair@V1 to production", want: "image"},
-		{name: "unknown app", author: "mei", text: "/promote tood-api to production", want: "did you mean todo-api"},
+		{name: "unknown app", author: "mei", text: "/promote todo-ap to production", want: "did you mean todo-api"},
 		{name: "no grammar", author: "mei", text: "/promote todo-api", cause: chatops.ErrSyntax, want: "write to ENV"},
 	}
 	for _, tt := range tests {

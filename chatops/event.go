@@ -77,7 +77,7 @@ func GitLabEvent(payload []byte) (Event, error) {
 		Note struct {
 			ID     int64
 			Action string
-			On     string `json:"noteable_type"`
+			On     string `json:"noteable_type"` //nolint:misspell // GitLab's spelling
 			Text   string `json:"note"`
 			System bool
 		} `json:"object_attributes"`

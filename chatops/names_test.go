@@ -71,8 +71,8 @@ func TestResolveRefused(t *testing.T) {
 		cause error
 		want  string
 	}{
-		{"/promote tood-api to production", config.ErrUnknown, "did you mean todo-api?"},
-		{"/promote todo-api to produktion", config.ErrUnknown, "did you mean production?"},
+		{"/promote todo-ap to production", config.ErrUnknown, "did you mean todo-api?"},
+		{"/promote todo-api to productio", config.ErrUnknown, "did you mean production?"},
 		{"/promote todo-api from stagin to production", config.ErrUnknown, "did you mean staging?"},
 		{"/promote todo-api to production ring canery", config.ErrUnknown, "did you mean canary?"},
 		{"/promote todo-api to staging ring canary", config.ErrUnknown, `no ring "canary" in staging`},
@@ -80,10 +80,10 @@ func TestResolveRefused(t *testing.T) {
 		{"/promote todo-web to production", config.ErrNotAllowed, "todo-web is not in production"},
 		{"/promote todo-api to dev", chatops.ErrSyntax, "say which digest"},
 		{"/rollback todo-web in production", config.ErrNotAllowed, "not in production"},
-		{"/hold produktion x", config.ErrUnknown, "did you mean production?"},
+		{"/hold productio x", config.ErrUnknown, "did you mean production?"},
 		{"/hold production todo-api", chatops.ErrSyntax, `behind "todo-api"`},
 		{`/hold production todoapi "x"`, config.ErrUnknown, "did you mean todo-api?"},
-		{"/release production tood-api", config.ErrUnknown, "did you mean todo-api?"},
+		{"/release production todo-ap", config.ErrUnknown, "did you mean todo-api?"},
 	}
 	for _, tt := range tests {
 		c, err := chatops.Parse(tt.line)

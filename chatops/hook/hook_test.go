@@ -30,7 +30,7 @@ import (
 const (
 	secret  = "the-signing-secret"
 	comment = `{"action":"created","issue":{"number":7,"pull_request":{"url":"x"}},"comment":{"id":42,"body":"/promote todo-api to production\r\nplease","user":{"login":"mei","type":"User"}},"repository":{"full_name":"acme/todo"}}`
-	note    = `{"object_kind":"note","user":{"username":"mei"},"project":{"path_with_namespace":"acme/todo"},"object_attributes":{"id":42,"action":"create","noteable_type":"MergeRequest","note":"/promote todo-api to production"},"merge_request":{"iid":7}}`
+	note    = `{"object_kind":"note","user":{"username":"mei"},"project":{"path_with_namespace":"acme/todo"},"object_attributes":{"id":42,"action":"create","noteable_type":"MergeRequest","note":"/promote todo-api to production"},"merge_request":{"iid":7}}` //nolint:misspell // GitLab's spelling
 	slash   = "team_id=T1&user_id=U1&user_name=li&command=%2Fpromote&text=todo-api+to+production&response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FT1%2F1%2Fsecretpath"
 )
 
@@ -438,7 +438,7 @@ func TestSlowSender(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: the connection is still open: %v, %s", name, err, answer)
 		}
-		conn.Close()
+		_ = conn.Close()
 	}
 	stop()
 	if err := <-served; err != nil {

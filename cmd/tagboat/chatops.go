@@ -280,12 +280,12 @@ func (t *talk) ownTool() *tool {
 	if t.job.Kind == ci.GitLab || t.env("GITHUB_TOKEN") == "" {
 		return t.tool
 	}
-	own := *t.tool
+	own, env := *t.tool, t.env
 	own.env = func(name string) string {
 		if strings.HasPrefix(name, "TAGBOAT_TOKEN") || strings.HasPrefix(name, "TAGBOAT_APP") || strings.HasPrefix(name, "GITEA_TOKEN") {
 			return ""
 		}
-		return t.tool.env(name)
+		return env(name)
 	}
 	return &own
 }

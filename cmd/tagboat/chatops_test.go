@@ -266,7 +266,7 @@ func send(ts *testscript.TestScript, path string, header map[string]string, body
 	}
 	response, err := http.DefaultClient.Do(r)
 	ts.Check(err)
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
 	ts.Check(err)
 	var said struct{ Text string }
@@ -292,7 +292,7 @@ func sendHook(ts *testscript.TestScript, _ bool, args []string) {
 	if args[0] == "gitlab" {
 		event = map[string]any{
 			"object_kind": "note", "user": map[string]any{"username": r.author}, "project": map[string]any{"path_with_namespace": gitlabtest.Project},
-			"object_attributes": map[string]any{"id": r.comment, "note": r.text, "noteable_type": "Issue", "action": "create"}, "issue": map[string]any{"iid": r.number},
+			"object_attributes": map[string]any{"id": r.comment, "note": r.text, "noteable_type": "Issue", "action": "create"}, "issue": map[string]any{"iid": r.number}, //nolint:misspell // GitLab's spelling
 		}
 	}
 	text, err := json.Marshal(event)

@@ -150,9 +150,12 @@ func matching(pattern, commit string, statuses []scm.Status) (checks []Check) {
 func inOrder(patterns []string, found [][]Check, looked int) (all []Check) {
 	for i, pattern := range patterns {
 		if len(found[i]) == 0 {
-			where := fmt.Sprintf("none of the %d commits since has it", looked)
+			where := "no status of that name since the digest is there"
+			if looked > 1 {
+				where += fmt.Sprintf(", in %d commits", looked)
+			}
 			if looked >= checkedCommits {
-				where = fmt.Sprintf("none of the newest %d commits has it, and older ones are not looked at", looked)
+				where = fmt.Sprintf("no status of that name in the newest %d commits; older ones are not looked at", looked)
 			}
 			found[i] = []Check{{Pattern: pattern, State: scm.StatusPending, Word: Missing, Description: where}}
 		}

@@ -6,8 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
 )
 
 // exampleWorkflow uses every kind of input of the action, and its outputs.
@@ -43,7 +47,13 @@ func TestWorkflowsAreSound(t *testing.T) {
 		t.Fatal(err)
 	}
 	copyFile(t, "../action.yml", filepath.Join(project, "action.yml"))
-	copyFile(t, "../.github/workflows/ci.yml", filepath.Join(workflows, "ci.yml"))
+	ours, err := filepath.Glob("../.github/workflows/*.yml")
+	if err != nil || len(ours) == 0 {
+		t.Fatalf("no workflows: %v", err)
+	}
+	for _, name := range ours {
+		copyFile(t, name, filepath.Join(workflows, filepath.Base(name)))
+	}
 	if err := os.WriteFile(filepath.Join(workflows, "promote.yml"), []byte(exampleWorkflow), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -59,20 +69,57 @@ func TestWorkflowsAreSound(t *testing.T) {
 
 // Text of an expression inside a script is run as script: a branch's name with
 // $(…) in it would be a command.
-func TestActionPastesNothingIntoScripts(t *testing.T) {
-	action, err := os.ReadFile("../action.yml")
+func TestNothingIsPastedIntoScripts(t *testing.T) {
+	type step struct{ Run, Uses string }
+	scripts := 0
+	check := func(name string, steps []step) {
+		for _, s := range steps {
+			if s.Run != "" {
+				scripts++
+			}
+			if strings.Contains(s.Run, "${{") {
+				t.Errorf("%s: an expression stands in a script:\n%s", name, s.Run)
+			}
+			if _, version, ok := strings.Cut(s.Uses, "@"); s.Uses != "" && (!ok || !commit.MatchString(version)) {
+				t.Errorf("%s: %s is not a commit", name, s.Uses)
+			}
+		}
+	}
+	var action struct{ Runs struct{ Steps []step } }
+	readYAML(t, "../action.yml", &action)
+	check("action.yml", action.Runs.Steps)
+	workflows, err := filepath.Glob("../.github/workflows/*.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	scripts := 0
-	for block := range strings.SplitSeq(string(action), "run: |\n") {
-		script, _, _ := strings.Cut(block, "\n    - name:")
-		if scripts++; scripts > 1 && strings.Contains(script, "${{") {
-			t.Errorf("an expression stands in a script:\n%s", script)
+	for _, name := range workflows {
+		var workflow struct {
+			Permissions map[string]string
+			Jobs        map[string]struct{ Steps []step }
+		}
+		readYAML(t, name, &workflow)
+		if diff := cmp.Diff(map[string]string{"contents": "read"}, workflow.Permissions); diff != "" {
+			t.Errorf("%s: permissions of all jobs (-want +got):\n%s", name, diff)
+		}
+		for _, job := range workflow.Jobs {
+			check(name, job.Steps)
 		}
 	}
-	if scripts != 3 {
-		t.Errorf("found %d scripts in action.yml, want 2", scripts-1)
+	if scripts < 5 {
+		t.Errorf("looked at %d scripts only", scripts)
+	}
+}
+
+var commit = regexp.MustCompile(`^[0-9a-f]{40}$`)
+
+func readYAML(t *testing.T, name string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, into); err != nil {
+		t.Fatalf("%s: %v", name, err)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 	"tagboat/layout"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+var update = flag.Bool("update", false, "rewrite the golden files") //nolint:gochecknoglobals // flags of a test are
 
 // sample is a repository of testdata, and the branches that it has.
 func sample(t *testing.T, file string) (fstest.MapFS, []string) {

@@ -167,9 +167,7 @@ func (w want) met(paths []string, s *scan) bool {
 
 // expand is what config.Targets makes of a path, on what was scanned.
 func (s *scan) expand(pattern string) []string {
-	if strings.Contains(pattern, "{ring}") {
-		pattern = strings.Replace(pattern, "{ring}", "*", 1)
-	}
+	pattern = strings.Replace(pattern, "{ring}", "*", 1)
 	if !strings.ContainsAny(pattern, "*[") {
 		return []string{pattern}
 	}

@@ -120,7 +120,7 @@ func (b *Bot) sources(ctx context.Context, o Order) ([]running, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, err := LoadConfig(ctx, repo)
+	names, _, err := loadConfig(ctx, repo)
 	if err != nil {
 		return nil, err
 	}

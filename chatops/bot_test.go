@@ -257,7 +257,8 @@ func TestAsk(t *testing.T) {
 		{"no command", chatops.Ask{Command: "dance"}, "mei", "refused", "none of the commands"},
 	}
 	for _, tt := range tests {
-		a, err := w.bot.Ask(t.Context(), tt.ask, scm.Starter{Login: tt.starter}, accept, nil, teller())
+		starter := func(context.Context) (scm.Starter, error) { return scm.Starter{Login: tt.starter}, nil }
+		a, err := w.bot.Ask(t.Context(), tt.ask, chatops.Job{Starter: starter, Accept: accept, Teller: teller()})
 		if err != nil || a.Word() != tt.want || !strings.Contains(fmt.Sprint(a.Err), tt.says) {
 			t.Errorf("%s: %s, %v %v, %v; want %s, %q", tt.name, a.Word(), a.Err, a.Errors, err, tt.want, tt.says)
 		}

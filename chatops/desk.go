@@ -1,6 +1,7 @@
 package chatops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ func (d *Desk) Comment(ctx context.Context, e Event) (Accepted, error) {
 	if may := May(ctx, d.Repository, nil, Command{Verb: Help}, e.Author); may != nil {
 		return Accepted{Command: c, Login: e.Author}, may
 	}
-	return d.dispatch(ctx, Accepted{Command: c, Login: e.Author}, Ask{Comment: e.CommentAt, LineHash: LineHash(e.Line)})
+	return d.dispatch(ctx, Accepted{Command: c, Login: e.Author}, d.Branch, Ask{Comment: e.CommentAt, LineHash: LineHash(e.Line)})
 }
 
 // ChatLine is a command as a chat sent it, with its signature checked.
@@ -64,7 +65,7 @@ func (d *Desk) Slack(ctx context.Context, l ChatLine) (Accepted, error) {
 	if err != nil {
 		return Accepted{}, err
 	}
-	names, err := LoadConfig(ctx, d.Repository)
+	names, branch, err := loadConfig(ctx, d.Repository)
 	if err != nil {
 		return Accepted{}, err
 	}
@@ -79,28 +80,29 @@ func (d *Desk) Slack(ctx context.Context, l ChatLine) (Accepted, error) {
 	if err := May(ctx, d.Repository, names, a.Command, login); err != nil || c.Verb == Help {
 		return a, err
 	}
-	return d.dispatch(ctx, a, Ask{Command: a.Command.String(), User: "slack:" + l.Team + "/" + l.User, Reply: l.Reply})
+	return d.dispatch(ctx, a, cmp.Or(d.Branch, branch), Ask{Command: a.Command.String(), User: "slack:" + l.Team + "/" + l.User, Reply: l.Reply})
 }
 
-func (d *Desk) dispatch(ctx context.Context, a Accepted, ask Ask) (Accepted, error) {
+func (d *Desk) dispatch(ctx context.Context, a Accepted, branch string, ask Ask) (Accepted, error) {
 	var err error
-	if a.Run, err = d.Repository.Dispatch(ctx, scm.Dispatch{Workflow: d.Workflow, Branch: d.Branch, Inputs: ask.Inputs()}); err != nil {
+	if a.Run, err = d.Repository.Dispatch(ctx, scm.Dispatch{Workflow: d.Workflow, Branch: branch, Inputs: ask.Inputs()}); err != nil {
 		return a, fmt.Errorf("start the job: %w", err)
 	}
 	return a, nil
 }
 
-// LoadConfig reads tagboat.yaml at the tip of the default branch.
-func LoadConfig(ctx context.Context, repo scm.Repository) (*config.Config, error) {
+// loadConfig reads tagboat.yaml at the tip of the default branch, and tells which
+// that is.
+func loadConfig(ctx context.Context, repo scm.Repository) (names *config.Config, branch string, err error) {
 	tip, err := repo.Tip(ctx, "")
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	names, err := config.Load(repo.Files(ctx, tip.Commit.SHA))
+	names, err = config.Load(repo.Files(ctx, tip.Commit.SHA))
 	if err != nil {
-		return nil, fmt.Errorf("%s, branch %s: %w", repo.About().Name, tip.Branch, err)
+		return nil, "", fmt.Errorf("%s, branch %s: %w", repo.About().Name, tip.Branch, err)
 	}
-	return names, nil
+	return names, tip.Branch, nil
 }
 
 // ChatLogin is the login on the forge of a Slack user, whom tagboat.yaml names as

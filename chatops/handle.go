@@ -68,7 +68,7 @@ func (b *Bot) decide(ctx context.Context, a Answer, stands func() error, o Order
 	if err := stands(); err != nil {
 		return a, err
 	}
-	names, err := LoadConfig(ctx, repo)
+	names, _, err := loadConfig(ctx, repo)
 	if err != nil {
 		return a, err
 	}
@@ -130,20 +130,34 @@ type Accept struct {
 	Requesters map[string][]string
 }
 
-// Ask does what a job's inputs ask, on the word of the forge who started it. forum
-// opens the repository in which a comment stands.
-func (b *Bot) Ask(ctx context.Context, ask Ask, starter scm.Starter, accept Accept, forum func(context.Context, string) (scm.Conversation, error), teller Teller) (Answer, error) {
-	switch {
-	case ask.Comment.ID != 0:
-		f, err := forum(ctx, ask.Comment.Repository)
+// Job is what a job that was dispatched can ask for.
+type Job struct {
+	// Starter asks the forge who started it. A comment needs no answer: its author
+	// asks.
+	Starter func(context.Context) (scm.Starter, error)
+	// Forum opens the repository in which a comment stands.
+	Forum  func(ctx context.Context, repository string) (scm.Conversation, error)
+	Accept Accept
+	Teller Teller
+}
+
+// Ask does what a job's inputs ask.
+func (b *Bot) Ask(ctx context.Context, ask Ask, job Job) (Answer, error) {
+	if ask.Comment.ID != 0 {
+		forum, err := job.Forum(ctx, ask.Comment.Repository)
 		if err != nil {
 			return Answer{}, err
 		}
-		return b.comment(ctx, f, ask.Comment, ask.LineHash, "", teller)
-	case ask.Image.Repository != "":
-		return b.image(ctx, ask, starter.Login, accept), nil
+		return b.comment(ctx, forum, ask.Comment, ask.LineHash, "", job.Teller)
 	}
-	return b.line(ctx, ask, starter.Login, accept), nil
+	starter, err := job.Starter(ctx)
+	if err != nil {
+		return Answer{}, err
+	}
+	if ask.Image.Repository != "" {
+		return b.image(ctx, ask, starter.Login, job.Accept), nil
+	}
+	return b.line(ctx, ask, starter.Login, job.Accept), nil
 }
 
 // Line does a command that a person gave to the job itself: in GitLab's ChatOps.
@@ -185,7 +199,7 @@ func (b *Bot) speaks(ctx context.Context, user, starter string, accept Accept) (
 	if err != nil {
 		return "", err
 	}
-	names, err := LoadConfig(ctx, repo)
+	names, _, err := loadConfig(ctx, repo)
 	if err != nil {
 		return "", err
 	}
@@ -201,7 +215,7 @@ func (b *Bot) image(ctx context.Context, ask Ask, login string, accept Accept) A
 		a.Err = err
 		return a
 	}
-	names, err := LoadConfig(ctx, repo)
+	names, _, err := loadConfig(ctx, repo)
 	if err != nil {
 		a.Err = err
 		return a

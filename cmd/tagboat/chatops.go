@@ -142,7 +142,7 @@ func (t *talk) actions(ctx context.Context) error {
 		if err != nil {
 			return misused("GITHUB_RUN_ID %q is no run", t.env("GITHUB_RUN_ID"))
 		}
-		return t.asked(ctx, inputs, scm.JobRef{Run: run})
+		return t.ask(ctx, inputs, func(ctx context.Context) (scm.Starter, error) { return t.starter(ctx, scm.JobRef{Run: run}) })
 	}
 	return misused("the event %q asks for nothing: run tagboat chatops on issue_comment (types: [created]) or workflow_dispatch", t.job.Event)
 }
@@ -204,7 +204,7 @@ func (t *talk) gitlab(ctx context.Context) error {
 	for _, name := range chatops.InputNames() {
 		inputs[name] = t.env(chatops.Variable(name))
 	}
-	return t.ask(ctx, inputs, starter)
+	return t.ask(ctx, inputs, func(context.Context) (scm.Starter, error) { return starter, nil })
 }
 
 // exposed names a variable of the environment whose value one of the texts holds.
@@ -222,14 +222,6 @@ func exposed(environ []string, texts ...string) string {
 		}
 	}
 	return ""
-}
-
-func (t *talk) asked(ctx context.Context, inputs map[string]string, ref scm.JobRef) error {
-	starter, err := t.starter(ctx, ref)
-	if err != nil {
-		return err
-	}
-	return t.ask(ctx, inputs, starter)
 }
 
 // starter asks the forge of this job's repository who started it.
@@ -250,7 +242,7 @@ func (t *talk) starter(ctx context.Context, ref scm.JobRef) (scm.Starter, error)
 	return starter, nil
 }
 
-func (t *talk) ask(ctx context.Context, inputs map[string]string, starter scm.Starter) error {
+func (t *talk) ask(ctx context.Context, inputs map[string]string, starter func(context.Context) (scm.Starter, error)) error {
 	ask, err := chatops.ParseAsk(inputs)
 	if err != nil {
 		return misused("%v", err)
@@ -262,7 +254,7 @@ func (t *talk) ask(ctx context.Context, inputs map[string]string, starter scm.St
 			return misused("%v", err)
 		}
 	}
-	a, err := t.bot.Ask(ctx, ask, starter, t.accept, t.forum, t.teller)
+	a, err := t.bot.Ask(ctx, ask, chatops.Job{Starter: starter, Forum: t.forum, Accept: t.accept, Teller: t.teller})
 	if err == nil && ask.Reply != "" {
 		err = chatops.Post(ctx, ask.Reply, t.teller.Text(a), a.Good() && !a.Help)
 	}

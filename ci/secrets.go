@@ -34,6 +34,11 @@ func Secrets(env func(string) string) []string {
 	for _, name := range secretNames() {
 		add(env(name))
 	}
+	for line := range strings.Lines(env("TAGBOAT_TOKENS")) {
+		if fields := strings.Fields(line); len(fields) > 0 && !strings.HasPrefix(fields[0], "#") {
+			add(fields[len(fields)-1])
+		}
+	}
 	for _, secret := range dockerSecrets(env("DOCKER_AUTH_CONFIG")) {
 		add(secret)
 	}

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"net/url"
 	"strings"
 
@@ -37,6 +37,9 @@ func (t *tool) userAgent() string {
 // to its own host alone.
 func (t *tool) opener(c *cli.Context) func(ctx context.Context, repository, forge string) (scm.Repository, error) {
 	named, caFiles := c.String("forge"), words(c.StringSlice("ca-file"))
+	if own, err := scm.Locate(cmp.Or(strings.TrimSpace(c.String("repo")), t.job.Repository), scm.LocateOptions{Forge: named, CI: t.server()}); err == nil {
+		t.mainHost = own.Host
+	}
 	return func(_ context.Context, repo, forge string) (scm.Repository, error) {
 		if forge == "" {
 			forge = named
@@ -83,11 +86,10 @@ func (t *tool) open(at scm.Location, caFiles []string) (scm.Repository, error) {
 		transport.Pace = t.paces.of(at.Host, token)
 		return gitea.New(gitea.Options{BaseURL: at.BaseURL, Owner: owner, Name: name, Token: token, HTTP: transport})
 	case scm.Git:
-		token, err := t.fileOr("TAGBOAT_TOKEN")
+		token, err := t.mainToken(at)
 		if err != nil {
 			return nil, err
 		}
-		t.hide(token)
 		passphrase, err := t.fileOr("TAGBOAT_SSH_PASSPHRASE")
 		if err != nil {
 			return nil, err
@@ -113,8 +115,12 @@ func (t *tool) openGitHub(at scm.Location, transport scm.TransportOptions) (scm.
 	if err != nil {
 		return nil, err
 	}
-	if id != "" || key != "" {
-		t.hide(key)
+	t.hide(key)
+	byName, err := t.tokenFor(at)
+	if err != nil {
+		return nil, err
+	}
+	if (id != "" || key != "") && byName == "" && t.isMain(at) {
 		o.App = &github.App{ID: id, PrivateKey: key}
 		o.Transport.Pace = t.paces.of(at.Host, "App "+id)
 		return github.New(o)
@@ -143,12 +149,12 @@ func (t *tool) gitlabToken(at scm.Location) (string, gitlab.TokenKind, error) {
 	return token, gitlab.PrivateToken, err
 }
 
-// token finds the credential of a repository: TAGBOAT_TOKEN was given for it; the
-// forges' own variables are for their own host only.
+// token finds the credential of a repository: one that was given for it by name,
+// TAGBOAT_TOKEN where it is on the config repository's host; the forges' own variables
+// are for their own host only.
 func (t *tool) token(at scm.Location, names ...string) (string, error) {
-	token, err := t.fileOr("TAGBOAT_TOKEN")
+	token, err := t.mainToken(at)
 	if err != nil || token != "" {
-		t.hide(token)
 		return token, err
 	}
 	for _, name := range names {
@@ -160,8 +166,7 @@ func (t *tool) token(at scm.Location, names ...string) (string, error) {
 			return token, nil
 		}
 	}
-	return "", fmt.Errorf("%w: no token for %s: set TAGBOAT_TOKEN, or %s on its own host (or NAME_FILE for a file that holds it)",
-		scm.ErrDenied, at.Host, strings.Join(names, " or "))
+	return "", noToken(at, t.isMain(at), names)
 }
 
 // isFor says whether a forge's own variable is meant for a host. GITEA_TOKEN has
@@ -174,7 +179,7 @@ func (t *tool) isFor(name string, at scm.Location) bool {
 	case "GITLAB_TOKEN":
 		return sure == scm.GitLab || t.ownHost(at.Host)
 	}
-	return at.Forge == scm.Gitea
+	return at.Forge == scm.Gitea && t.isMain(at)
 }
 
 // ownHost says whether a host is the one whose CI this is, or that the forge's own

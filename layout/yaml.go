@@ -15,8 +15,11 @@ func (l Layout) YAML(more []string) []byte {
 	for _, line := range more {
 		comment(&b, "", line)
 	}
+	if len(l.Remarks) > 0 && len(more) > 0 {
+		b.WriteString("#\n")
+	}
 	if len(l.Remarks) > 0 {
-		b.WriteString("#\n# Look at these, then delete them:\n")
+		b.WriteString("# Look at these, then delete them:\n")
 		for _, r := range l.Remarks {
 			comment(&b, "", "- "+r)
 		}

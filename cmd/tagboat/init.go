@@ -150,6 +150,9 @@ func (t *tool) propose(ctx context.Context, s sighted, root *os.Root) error {
 	s.bounds.Branch = s.branch
 	l, err := layout.Look(ctx, s.files, s.bounds)
 	if errors.Is(err, layout.ErrNothing) {
+		for _, remark := range l.Remarks {
+			t.say("unsure: %s", remark)
+		}
 		return misused("%v: no kustomization, Flux Kustomization or Argo CD Application was found in %d directories. Is this the config repository? Without tagboat.yaml, promote works with --path", err, l.Dirs)
 	}
 	if err != nil {

@@ -1,12 +1,14 @@
 package promote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,7 +20,7 @@ import (
 // Holds is what one reading of the hold branch found. The zero value is: nothing
 // is held.
 type Holds struct {
-	All    []record.Hold // those that read, by path; also those whose time has passed
+	All    []record.Hold // those that read, by environment and app; also those whose time has passed
 	Unread []UnreadHold  // files that do not read: they hold too
 
 	tip   *scm.Tip          // nil: no branch
@@ -61,6 +63,9 @@ func (p *Promoter) Holds(ctx context.Context, repo scm.Repository) (Holds, error
 	for _, f := range files {
 		h.add(f)
 	}
+	slices.SortFunc(h.All, func(a, b record.Hold) int { // an environment's own before those of its apps
+		return cmp.Or(strings.Compare(a.Environment, b.Environment), strings.Compare(a.App, b.App))
+	})
 	return h, nil
 }
 

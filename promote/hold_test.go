@@ -198,7 +198,7 @@ func holdRows() map[string]func(*holder) {
 			}
 			who := "mei (" + h.told + ")"
 			if h.vouched {
-				who = res.Hold.By + " (for mei, as the job says)"
+				who = res.Hold.By + " (for mei, as told)"
 				if res.Hold.By == "" || res.Hold.By == "mei" {
 					h.Errorf("by %q, want the token's login", res.Hold.By)
 				}

@@ -172,7 +172,7 @@ func (w *holding) identify(ctx context.Context) error {
 	default:
 		w.want.By = login
 		if told != "" && !strings.EqualFold(told, login) {
-			w.want.Note = "for " + told + ", as the job says"
+			w.want.Note = "for " + told + ", as told"
 		}
 	}
 	return nil

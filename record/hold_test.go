@@ -11,7 +11,7 @@ import (
 
 func anHold() Hold {
 	return Hold{
-		Environment: "production", App: "todo-api", By: "acme-bot", Note: "asked by mei, as the job says",
+		Environment: "production", App: "todo-api", By: "acme-bot", Note: "asked by mei, as told",
 		Reason: `incident #12: "the disk" \ is full 磁碟　满了 👩‍💻 <b> - ${x}`,
 		Since:  time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC), Until: time.Date(2026, 3, 6, 12, 0, 0, 0, time.UTC),
 		Allow: []string{digest, "sha512:" + strings.Repeat("b", 128)},
@@ -71,7 +71,7 @@ func TestParseHoldRefuses(t *testing.T) {
 		"a comment":      {"# off\n", "empty"},
 		"no reason":      {"by: mei\n", "no reason"},
 		"blank reason":   {"reason: '  '\n", "no reason"},
-		"unknown key":    {"reason: x\nuntill: 2026-03-05T12:00:00Z\n", "untill"},
+		"unknown key":    {"reason: x\nexpires: 2026-03-05T12:00:00Z\n", "expires"},
 		"twice":          {"reason: x\nreason: y\n", "already defined"},
 		"a list":         {"- reason: x\n", "cannot unmarshal"},
 		"two documents":  {"reason: x\n---\nreason: y\n", "more than one document"},

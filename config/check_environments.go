@@ -24,6 +24,11 @@ func checkEnvironments(c *Config, r *report) {
 		checkPolicy(at, e.Policy, r)
 		checkSourced(e, at, r)
 	}
+	for i, e := range c.Environments {
+		at := fmt.Sprintf("environments[%d]", i)
+		checkAskable(at, e, c.sourcesOf(e), r)
+		checkGap(at, e.Policy, r)
+	}
 }
 
 // checkFrom holds an environment's sources to the order.
@@ -144,12 +149,7 @@ func (e Environment) sourced() bool { return e.From != nil || len(e.Rings) > 1 }
 // checkPolicy checks an environment's rules, each by itself.
 func checkPolicy(at string, p Policy, r *report) {
 	checkGates(at+".gates", p.Gates, r)
-	for i, w := range p.Freeze {
-		checkWindow(fmt.Sprintf("%s.freeze[%d]", at, i), w, r)
-	}
-	for i, w := range p.FreezeExceptions {
-		checkWindow(fmt.Sprintf("%s.freeze-exceptions[%d]", at, i), w, r)
-	}
+	checkWindows(at, p, r)
 	actors := func(key string, list []string) {
 		for i, who := range list {
 			if !actorGrammar.MatchString(who) {
@@ -170,6 +170,9 @@ func checkPolicy(at string, p Policy, r *report) {
 
 func checkTexts(at string, p Policy, r *report) {
 	known := []string{"app", "environment", "ring", "tag", "digest"}
+	if strings.HasPrefix(strings.ToLower(p.CommitMessage), "tagboat-") {
+		r.wrong(at+".commit-message", "%q begins like a trailer of Tagboat's, which are read back from commits: begin with another word", p.CommitMessage)
+	}
 	if err := checkTemplate(p.CommitMessage, known...); err != nil {
 		r.wrong(at+".commit-message", "%v", err)
 	}
@@ -198,6 +201,51 @@ func checkGates(at string, g Gates, r *report) {
 	for i, c := range g.Checks {
 		if _, err := path.Match(c, ""); err != nil {
 			r.wrong(fmt.Sprintf("%s.checks[%d]", at, i), "%q has a '[' that does not end", c)
+		}
+	}
+}
+
+// sourcesOf lists the environments that an environment's gates look at: those in
+// from, and itself where a ring looks at the ring before.
+func (c *Config) sourcesOf(e Environment) []Environment {
+	var sources []Environment
+	for _, from := range e.From {
+		if source, err := c.Environment(from); err == nil {
+			sources = append(sources, source)
+		}
+	}
+	if len(e.Rings) > 1 {
+		sources = append(sources, e)
+	}
+	return sources
+}
+
+// plainGit says whether an environment's repository is known to be on no forge.
+func (e Environment) plainGit() bool {
+	return e.Forge == "git" || strings.HasPrefix(e.Repository, "file://")
+}
+
+// checkAskable reports gates that nobody could answer: passing them over would
+// look like passing them.
+func checkAskable(at string, e Environment, sources []Environment, r *report) {
+	report := func(key, format string, args ...any) {
+		here, hint := at+".gates."+key, ""
+		if _, said := r.lines[here]; !said { // defaults said it
+			here, hint = at+".name", ", or write gates: {"+key+": "+map[string]string{"soak": "0s", "checks": "[]", "approvals": "0"}[key]+"}"
+		}
+		r.wrong(here, "%s", "gates."+key+" of "+e.Name+" cannot be met: "+fmt.Sprintf(format, args...)+hint)
+	}
+	for _, source := range sources {
+		for _, gate := range []struct {
+			key string
+			set bool
+		}{{"soak", e.Gates.Soak > 0}, {"checks", len(e.Gates.Checks) > 0}, {"approvals", e.Gates.Approvals > 0}} {
+			if gate.set && source.plainGit() {
+				report(gate.key, "%s is in a plain git repository, which has no times, statuses and approvals of a forge: leave the gate out", source.Name)
+			}
+		}
+		if e.Gates.Approvals > 0 && source.Merge == Direct && !source.plainGit() {
+			report("approvals", "promotions to %s are commits without a pull request (merge: direct), which nobody approves: leave the gate out, or use merge: auto there", source.Name)
 		}
 	}
 }

@@ -9,8 +9,9 @@ type Environment struct {
 	// The directory in which an app's image is set, from the top of the repository
 	// (for an app of an included file, from that file's directory). `{app}`,
 	// `{environment}` and `{ring}` stand for the names, `*`, `?` and `[…]` for any text
-	// within one path element. A path that ends in .yaml or .yml is a file: a Flux
-	// Kustomization or an Argo CD Application.
+	// within one path element. A path that ends in .yaml, .yml or .json is a file: a
+	// Flux Kustomization or an Argo CD Application; FILE#NAME is the one of that
+	// metadata.name among several.
 	Path string `yaml:"path,omitempty"`
 	// Several directories, as in `path`. All of them are one promotion.
 	Paths []string `yaml:"paths,omitempty" jsonschema:"minItems=1,uniqueItems=true"`
@@ -79,6 +80,13 @@ type Policy struct {
 	// Whether an image that the environment's registry does not have is copied there.
 	Copy bool `yaml:"copy,omitempty"`
 }
+
+// SkipCI asks CI not to run, for Policy.SkipCI. GitHub, GitLab and Gitea all have it
+// among their words, in the message of the newest commit of a push. Where a promotion
+// is merged with a merge commit, the merge's own message counts, and that takes up
+// the pull request's title on all three unless somebody has changed its template: so
+// it stands in both.
+const SkipCI = "[skip ci]"
 
 // Merge is how a promotion gets to the base branch.
 type Merge string

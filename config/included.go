@@ -110,6 +110,25 @@ func (c *Config) tighten(dir string, environments []Tightened, r *report) {
 		policies[t.Name] = tightened(base, root.Policy)
 	}
 	c.tightened[dir] = policies
+	for i, t := range environments {
+		root, err := c.Environment(t.Name)
+		if err != nil {
+			continue
+		}
+		at := fmt.Sprintf("environments[%d]", i)
+		as := func(e Environment) Environment {
+			if p, ok := policies[e.Name]; ok {
+				e.Policy = p
+			}
+			return e
+		}
+		sources := c.sourcesOf(root)
+		for i, s := range sources {
+			sources[i] = as(s)
+		}
+		checkAskable(at, as(root), sources, r)
+		checkGap(at, as(root).Policy, r)
+	}
 }
 
 // looser reports every rule that a team makes looser than the root has it.

@@ -136,6 +136,7 @@ func TestIncludedRefuses(t *testing.T) {
 		"gate without source": {rule("dev", "gates: {soak: 1h}"), "the environment dev has no earlier environment or ring"},
 		"draft and auto":      {rule("production", "pull-request: {draft: true}"), "a draft is never merged by itself"},
 		"freeze never ends":   {rule("dev", `freeze: [{cron: "* * * * *", duration: 1h}]`), ":6: environments[0].freeze[0].duration: the window never ends"},
+		"freezes end never":   {rule("dev", `freeze: [{cron: "0 0 * * *", duration: 13h}, {cron: "0 12 * * *", duration: 13h}]`), ":6: environments[0].freeze: the freezes together never end"},
 		"added list's line":   {rule("production", "gates: {checks: [x, \"a[\"]}"), ":6: environments[0].gates.checks[1]: \"a[\" has a '['"},
 		"path climbs":         {rule("dev", "prove-with: [../other]"), "leaves the repository"},
 		"the root's app":      {"version: 1\napps:\n  todo-api: {images: [{repository: acme/x}]}\n", ":3: apps.todo-api: the app is there already, in tagboat.yaml:4"},
@@ -153,6 +154,28 @@ func TestIncludedRefuses(t *testing.T) {
 				t.Errorf("got %v\nwant %s", err, c.want)
 			}
 		})
+	}
+}
+
+// TestIncludedGatesOfADirectSource: a team may ask for approvals of a source where
+// the root commits directly, once it has made that stricter for itself.
+func TestIncludedGatesOfADirectSource(t *testing.T) {
+	const root = `version: 1
+include: [teams/*/tagboat.yaml]
+environments:
+  - {name: dev, path: "dev/{app}", merge: direct, freeze: [{cron: "0 0 * * *", duration: 13h}]}
+  - {name: production, path: "production/{app}", from: [dev]}
+`
+	for rules, want := range map[string]string{
+		"environments: [{name: production, gates: {approvals: 1}}]\n":                             "teams/shop/tagboat.yaml:4: environments[0].gates.approvals: gates.approvals of production cannot be met: promotions to dev are commits without a pull request",
+		"environments: [{name: production, gates: {approvals: 1}}, {name: dev, merge: review}]\n": "",
+		"environments: [{name: dev, freeze: [{cron: \"0 12 * * *\", duration: 13h}]}]\n":          "teams/shop/tagboat.yaml:4: environments[0].freeze: the freezes together never end",
+		"environments: [{name: production, freeze: [{cron: \"0 12 * * *\", duration: 13h}]}]\n":   "",
+	} {
+		_, err := Load(tree("tagboat.yaml", root, "teams/shop/tagboat.yaml", shopApps+rules))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", rules, err)
+		}
 	}
 }
 

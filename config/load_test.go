@@ -112,6 +112,17 @@ func TestLoadReadsEverything(t *testing.T) {
 }
 
 // TestLoadSays is what is wrong with a document, and where.
+// onGit is a document whose staging is on plain git, with a gate of production.
+func onGit(gate string) string {
+	return strings.Replace(strings.Replace(base, "    path: apps/{app}/overlays/staging\n", "    path: apps/{app}/overlays/staging\n    repository: https://git.example/x\n    forge: git\n", 1),
+		"    from: [staging]\n", "    from: [staging]\n    gates: {"+gate+"}\n", 1)
+}
+
+// direct is a document whose staging is committed to, with a gate of production.
+func direct(gate string) string {
+	return strings.Replace(onGit(gate), "    repository: https://git.example/x\n    forge: git\n", "    merge: direct\n", 1)
+}
+
 func TestLoadSays(t *testing.T) {
 	replaced := func(old, with string) string {
 		if !strings.Contains(base, old) {
@@ -212,6 +223,19 @@ func TestLoadSays(t *testing.T) {
 		"time zone Local":       {production(`freeze: [{cron: "0 0 * * *", duration: 1h, timezone: Local}]`), `"Local" is no time zone`},
 		"freeze of nothing":     {production(`freeze: [{cron: "0 0 * * *", duration: 0s}]`), "a window lasts longer than nothing"},
 		"freeze never ends":     {production(`freeze: [{cron: "0 0 * * *", duration: 24h}]`), "tagboat.yaml:12: environments[1].freeze[0].duration: the window never ends"},
+		"a hash in a directory": {replaced("apps/{app}/overlays/production", "apps/{app}#x"), "tagboat.yaml:11: environments[1].path: path \"apps/{app}#x\" has a '#', which names an object in a file: write FILE.yaml#NAME"},
+		"no name after a hash":  {replaced("apps/{app}/overlays/production", "apps/{app}.yaml#"), "has a '#', which names an object"},
+		"trailer as message":    {production(`commit-message: "Tagboat-App: x"`), "begins like a trailer of Tagboat's"},
+		"soak on plain git":     {onGit("soak: 1h"), "tagboat.yaml:13: environments[1].gates.soak: gates.soak of production cannot be met: staging is in a plain git repository, which has no times, statuses and approvals of a forge: leave the gate out"},
+		"checks on plain git":   {onGit("checks: [a]"), "environments[1].gates.checks: gates.checks of production cannot be met: staging is in a plain git repository"},
+		"approvals on git":      {onGit("approvals: 1"), "environments[1].gates.approvals: gates.approvals of production cannot be met: staging is in a plain git repository"},
+		"on a file URL":         {strings.Replace(onGit("soak: 1h"), "    repository: https://git.example/x\n    forge: git", "    repository: file:///srv/x.git", 1), "gates.soak of production cannot be met: staging is in a plain git"},
+		"from defaults on git":  {strings.Replace(strings.Replace(onGit("soak: 0s"), "{soak: 0s}", "{platforms: [linux/amd64]}", 1), "apps:", "defaults: {gates: {checks: [a]}}\napps:", 1), "tagboat.yaml:12: environments[1].name: gates.checks of production cannot be met: staging is in a plain git repository, which has no times, statuses and approvals of a forge: leave the gate out, or write gates: {checks: []}"},
+		"approvals of direct":   {direct("approvals: 2"), "tagboat.yaml:12: environments[1].gates.approvals: gates.approvals of production cannot be met: promotions to staging are commits without a pull request (merge: direct), which nobody approves: leave the gate out, or use merge: auto there"},
+		"rings of direct":       {production("merge: direct\ngates: {approvals: 1}\nrings: [{name: a, paths: [a]}, {name: b, paths: [b]}]"), "promotions to production are commits without a pull request"},
+		"freezes without a gap": {production(`freeze: [{cron: "0 0 * * *", duration: 13h}, {cron: "0 12 * * *", duration: 13h}]`), "tagboat.yaml:12: environments[1].freeze: the freezes together never end: each begins before another is over, for a whole year"},
+		"minutes without a gap": {production(`freeze: [{cron: "*/2 * * * *", duration: 1m}, {cron: "1-59/2 * * * *", duration: 1m}]`), "the freezes together never end"},
+		"too many windows":      {production("freeze: [" + strings.Repeat(`{cron: "0 0 1 1 *", duration: 1h}, `, 101) + "]"), "environments[1].freeze: 101 windows are more than anybody keeps in mind: at most 100 are read"},
 		"include climbs":        {replaced("version: 1", "version: 1\ninclude: [../x/tagboat.yaml]"), "tagboat.yaml:2: include[0]: path \"../x/tagboat.yaml\" leaves the repository"},
 		"include at the top":    {replaced("version: 1", "version: 1\ninclude: [tagboat.yaml]"), "is at the top of the repository"},
 		"include of a text":     {replaced("version: 1", "version: 1\ninclude: [teams/README.md]"), "does not end in .yaml"},

@@ -45,6 +45,9 @@ func checkPath(p string) error {
 	case strings.HasPrefix(p, "/"):
 		return fmt.Errorf("path %q is absolute: write it from the top of the repository", p)
 	}
+	if _, _, file := fileOf(p); !file && strings.Contains(p, "#") {
+		return fmt.Errorf("path %q has a '#', which names an object in a file: write FILE.yaml#NAME", p)
+	}
 	for element := range strings.SplitSeq(p, "/") {
 		switch element {
 		case "..":

@@ -105,6 +105,48 @@ var (
 	errNeverEnds   = errors.New("never ends")
 )
 
+// windowLimit bounds the windows of one list.
+const windowLimit = 100
+
+// checkWindows checks the freezes and exceptions of a policy, each by itself.
+func checkWindows(at string, p Policy, r *report) {
+	for _, list := range []struct {
+		key     string
+		windows []Window
+	}{{"freeze", p.Freeze}, {"freeze-exceptions", p.FreezeExceptions}} {
+		if len(list.windows) > windowLimit {
+			r.wrong(at+"."+list.key, "%d windows are more than anybody keeps in mind: at most %d are read", len(list.windows), windowLimit)
+			continue
+		}
+		for i, w := range list.windows {
+			checkWindow(fmt.Sprintf("%s.%s[%d]", at, list.key, i), w, r)
+		}
+	}
+}
+
+// checkGap reports freezes that leave no gap together. Where a window is wrong by
+// itself, that says enough.
+func checkGap(at string, p Policy, r *report) {
+	if len(r.problems) > 0 {
+		return
+	}
+	freezes, err := calendar(p.Freeze)
+	if err != nil {
+		return // such a window could not be read: it was reported where it stands
+	}
+	exceptions, err := calendar(p.FreezeExceptions)
+	if err != nil {
+		return
+	}
+	if first := freezes.next(someDay()); !first.IsZero() && endless(freezes, exceptions, first) {
+		r.wrong(at+".freeze", "the freezes together never end: each begins before another is over, for a whole year")
+	}
+}
+
+// someDay is where a search through schedules begins: any day does, and a fixed one
+// gives one answer.
+func someDay() time.Time { return time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC) }
+
 // checkWindow checks one window of a freeze or of its exceptions.
 func checkWindow(at string, w Window, r *report) {
 	if w.Duration <= 0 {
@@ -132,7 +174,7 @@ func checkWindow(at string, w Window, r *report) {
 // it steps to the latest that it can find quickly among those that begin before
 // the end of what is covered, until there is none, or until that was so for a year.
 func ends(s cron.Schedule, d time.Duration) error {
-	first := s.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)) // any day does; a fixed one gives one answer
+	first := s.Next(someDay())
 	if first.IsZero() {
 		return errNeverBegins
 	}

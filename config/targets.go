@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -26,7 +27,7 @@ func fill(template string, n Names) string {
 //
 // A pattern without '*', '?' and '[' is given as it is, whether it is there or not:
 // whoever reads it will say. A pattern with them gives directories, and files only
-// where it ends in .yaml or .yml. Where there is nothing the error is ErrNoTarget.
+// where it ends in .yaml, .yml or .json. Where there is nothing the error is ErrNoTarget.
 func (c *Config) Targets(fsys fs.FS, app, environment, ring string) ([]string, error) {
 	a, err := c.App(app)
 	if err != nil {
@@ -149,11 +150,14 @@ func expand(fsys fs.FS, pattern string) ([]string, error) {
 	if !strings.ContainsAny(pattern, `*?[`) {
 		return []string{pattern}, nil
 	}
-	matches, err := fs.Glob(fsys, pattern)
-	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", pattern, err)
+	file, object, wantFile := fileOf(pattern)
+	if !wantFile {
+		file = pattern
 	}
-	wantFile := isFile(pattern)
+	matches, err := fs.Glob(fsys, file)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", file, err)
+	}
 	var kept []string
 	for _, m := range matches {
 		info, err := fs.Stat(fsys, m)
@@ -161,11 +165,22 @@ func expand(fsys fs.FS, pattern string) ([]string, error) {
 			return nil, fmt.Errorf("look at %s: %w", m, err)
 		}
 		if info.IsDir() != wantFile {
-			kept = append(kept, m)
+			kept = append(kept, m+object)
 		}
 	}
 	return kept, nil
 }
 
-// isFile says whether a path names a file: an object of Flux or Argo CD.
-func isFile(p string) bool { return path.Ext(p) == ".yaml" || path.Ext(p) == ".yml" }
+// objectFile matches a path that names a file: an object of Flux or Argo CD, of
+// several in one file the one of a name. It is overlay.FileOf once more, since
+// neither package may import the other; a test of cmd/tagboat holds them together.
+var objectFile = regexp.MustCompile(`^(.*\.(?:yaml|yml|json))(#[^/#]+)?$`)
+
+// fileOf parts a path that names a file into the file and #NAME, where it has one.
+func fileOf(p string) (file, object string, ok bool) {
+	m := objectFile.FindStringSubmatch(p)
+	if m == nil {
+		return "", "", false
+	}
+	return m[1], m[2], true
+}

@@ -17,6 +17,8 @@ apps:
 environments:
   - {name: dev, path: "{environment}/{app}"}
   - {name: flux, path: "clusters/*/{app}.yaml"}
+  - {name: argo, path: "argo/*/apps.json#{app}"}
+  - {name: one, path: "argo/apps.yaml#{app}"}
   - name: production
     from: [dev]
     rings:
@@ -36,6 +38,7 @@ func layoutFiles() fstest.MapFS {
 		"teams/shop/apps/shop/production/eu-a/kustomization.yaml", "", "teams/shop/apps/shop/production/us-west/kustomization.yaml", "",
 		"teams/shop/apps/shop/production/z/kustomization.yaml", "",
 		"clusters/a/todo.yaml", "", "clusters/b/todo.yaml", "", "clusters/c/todo.yaml/x", "",
+		"argo/a/apps.json", "", "argo/b/apps.json", "", "argo/c/apps.yaml", "",
 	)
 }
 
@@ -54,6 +57,9 @@ func TestTargets(t *testing.T) {
 		"literal, not there":    {app: "todo", environment: "dev", want: []string{"dev/todo"}},
 		"team's directory":      {app: "shop", environment: "dev", want: []string{"teams/shop/dev/shop"}},
 		"files":                 {app: "todo", environment: "flux", want: []string{"clusters/a/todo.yaml", "clusters/b/todo.yaml"}},
+		"objects in files":      {app: "todo", environment: "argo", want: []string{"argo/a/apps.json#todo", "argo/b/apps.json#todo"}},
+		"object in a file":      {app: "web", environment: "one", err: ErrNoTarget, says: "the app web is not in one"},
+		"object in one file":    {app: "todo", environment: "one", want: []string{"argo/apps.yaml#todo"}},
 		"first ring":            {app: "todo", environment: "production", ring: "canary", want: []string{"apps/todo/production/eu-west"}},
 		"first ring that match": {app: "todo", environment: "production", ring: "early", want: []string{"apps/todo/production/us-west"}},
 		"what is left":          {app: "todo", environment: "production", ring: "rest", want: []string{"apps/todo/production/ap-east", "apps/todo/production/us-east"}},

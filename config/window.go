@@ -88,14 +88,42 @@ func (all windows) on(t time.Time) (*span, time.Time) {
 	return found, since
 }
 
-// start is the last beginning from which the window is on at t, or zero.
+// start is the last beginning from which the window is on at t, or zero. Between
+// one that is known and t it bisects, for a window may begin every minute.
 func (s *span) start(t time.Time) time.Time {
-	var last time.Time
-	next := s.begins.Next(t.Add(-s.duration))
-	for n := 0; n < stepLimit && !next.IsZero() && !next.After(t); n++ {
-		last, next = next, s.begins.Next(next)
+	last := s.begins.Next(t.Add(-s.duration))
+	if last.IsZero() || last.After(t) {
+		return time.Time{}
+	}
+	for end := t; end.Sub(last) >= time.Minute; {
+		middle := last.Add(end.Sub(last) / 2)
+		if next := s.begins.Next(middle); next.IsZero() || next.After(t) {
+			end = middle
+		} else {
+			last = next
+		}
 	}
 	return last
+}
+
+// endless says whether freezes that are on at t leave no gap for a year, or for
+// more windows than anybody has thought through.
+func endless(freezes, exceptions windows, t time.Time) bool {
+	first := t
+	for range stepLimit {
+		s, since := freezes.on(t)
+		if s == nil {
+			return false
+		}
+		end := since.Add(s.duration)
+		if next := exceptions.next(t); !next.IsZero() && next.Before(end) {
+			return false
+		}
+		if t = end; t.Sub(first) > longest {
+			return true
+		}
+	}
+	return true
 }
 
 // next is when the next of the windows begins, or zero.

@@ -11,13 +11,6 @@ import (
 	"tagboat/scm"
 )
 
-// SkipCI asks CI not to run. GitHub, GitLab and Gitea all know this one among
-// their words, in the message of the newest commit of a push; Gitea in the title of
-// a pull request as well. Where a promotion is merged with a merge commit, it is the
-// merge's message that counts, which takes up the title on all three unless somebody
-// has changed its template: so it stands in commit message and title.
-const SkipCI = "[skip ci]"
-
 // ownBranches is how head branches of Tagboat's begin.
 const ownBranches = "tagboat/"
 

@@ -198,7 +198,7 @@ func (s *session) current(ctx context.Context, repository string) (login, error)
 func (s *session) options(ctx context.Context, as login) []remote.Option {
 	return []remote.Option{
 		remote.WithContext(ctx), remote.WithAuth(authn.FromConfig(as)), remote.WithTransport(newGuard(s)), remote.WithJobs(copyJobs),
-		remote.WithRetryStatusCodes(), remote.WithRetryPredicate(func(err error) bool { return errors.Is(err, errBrokeOff) }),
+		remote.WithRetryBackoff(remote.Backoff{Duration: 200 * time.Millisecond, Factor: 5, Jitter: 0.2, Steps: 3}), remote.WithRetryStatusCodes(), remote.WithRetryPredicate(func(err error) bool { return errors.Is(err, errBrokeOff) }),
 		remote.WithReferrersTagFallback(false),
 	}
 }

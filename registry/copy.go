@@ -17,7 +17,7 @@ import (
 
 // Copied is what Copy did.
 type Copied struct {
-	Reference image.Reference // at the target, with tag and digest
+	Reference image.Reference // at the target, with the digest, and the tag where it was set
 	Present   bool            // the target had the digest already
 	Warnings  []string        // what a person should know
 }
@@ -35,10 +35,11 @@ const (
 // Everything is checked against its digest on the way, and the target is asked for
 // the digest afterwards. On one registry, layers are mounted where it allows that.
 //
-// from.Tag says nothing. With to.Tag the target's tag is set as well, but only where
-// it is free or is this digest already: a tag of another digest is ErrMovedTag,
-// before anything is written where the target tells. The distribution protocol cannot
-// compare and swap, so that a tag which is pushed within the last request is lost.
+// from.Tag says nothing. With to.Tag the target's tag is set as well, so that no
+// clean-up of untagged images takes it away, but only where the tag is free or is
+// this digest already: one of another digest stays, and the answer has a warning and
+// no tag. The distribution protocol cannot compare and swap: a tag that somebody
+// pushes within the very last request is lost.
 //
 // What is kept beside an image is not copied: cosign's tags (sha256-….sig, .att,
 // .sbom) and what the referrers API lists. The answer has a warning that says so.
@@ -95,27 +96,38 @@ func (c *Client) copy(ctx context.Context, from, to image.Reference) (Copied, er
 		return done, err
 	}
 	tagged, err := c.tagged(ctx, to)
-	if err != nil && !errors.Is(err, ErrDenied) {
+	switch {
+	case errors.Is(err, ErrMovedTag):
+		done.taken(err)
+	case err != nil && !errors.Is(err, ErrDenied):
 		return done, err
 	}
-	if done.Present && (to.Tag == "" || tagged) {
+	if done.Present && (done.Reference.Tag == "" || tagged) {
 		return done, nil
 	}
 	if _, err := c.manifest(ctx, from.Repository, from.Digest); err != nil { // an image, and not a chart
 		return done, err
 	}
-	if err := c.push(ctx, from, to); err != nil {
+	if err := c.push(ctx, from, done.Reference); errors.Is(err, ErrMovedTag) {
+		done.taken(err)
+	} else if err != nil {
 		return done, err
 	}
 	if _, err := c.fetchExact(ctx, to.Repository, to.Digest); err != nil {
 		return done, fmt.Errorf("after the copy: %w", err)
 	}
-	done.Warnings = []string{fmt.Sprintf("signatures and attestations that are kept beside %s (cosign's tags, referrers) are not copied: copy them with the tool that made them", from.Repository)}
+	done.Warnings = append(done.Warnings, fmt.Sprintf("signatures and attestations that are kept beside %s (cosign's tags, referrers) are not copied: copy them with the tool that made them", from.Repository))
 	return done, nil
 }
 
+// taken notes that the target's tag stays what it is.
+func (done *Copied) taken(err error) {
+	done.Reference.Tag = ""
+	done.Warnings = append(done.Warnings, "the image was copied without its tag, for no tag is overwritten: "+err.Error())
+}
+
 // tagged says whether the target's tag is the digest already; a tag of another
-// digest is an error.
+// digest is ErrMovedTag.
 func (c *Client) tagged(ctx context.Context, to image.Reference) (bool, error) {
 	if to.Tag == "" {
 		return false, nil
@@ -125,11 +137,11 @@ func (c *Client) tagged(ctx context.Context, to image.Reference) (bool, error) {
 	case errors.Is(err, ErrNotFound):
 		return false, nil
 	case errors.Is(err, ErrNotImage):
-		return false, &problem{kind: ErrMovedTag, text: fmt.Sprintf("the tag %s of %s is something else already", to.Tag, to.Repository), cause: err, fix: "copy under another tag, or without one"}
+		return false, &problem{kind: ErrMovedTag, text: fmt.Sprintf("the tag %s of %s is something else already", to.Tag, to.Repository), cause: err, fix: "a registry that removes untagged images wants another tag"}
 	case err != nil:
 		return false, err
 	case d.digest != to.Digest:
-		return false, &problem{kind: ErrMovedTag, text: fmt.Sprintf("the tag %s of %s is %s already", to.Tag, to.Repository, d.digest), fix: "no tag is overwritten: copy under another tag, or without one"}
+		return false, &problem{kind: ErrMovedTag, text: fmt.Sprintf("the tag %s of %s is %s already", to.Tag, to.Repository, d.digest), fix: "a registry that removes untagged images wants another tag"}
 	}
 	return true, nil
 }

@@ -157,22 +157,34 @@ func TestCopyOnOneRegistryMounts(t *testing.T) {
 func TestCopyNeverMovesATag(t *testing.T) {
 	b := newBetween(t, registrytest.ImageSpec{Content: "new"}, Options{})
 	old := push(t, b.target, "prod/app:v1", registrytest.ImageSpec{Content: "old"})
-	b.target.Forget()
-	_, err := b.client.Copy(t.Context(), b.from, b.to)
-	if !errors.Is(err, ErrMovedTag) || !strings.Contains(err.Error(), "the tag v1 of "+b.to.Repository+" is "+old+" already") {
-		t.Errorf("%v", err)
-	}
-	for _, method := range []string{"POST", "PUT", "PATCH"} {
-		if n := b.target.Count(method, ""); n != 0 {
-			t.Errorf("%d %s were sent", n, method)
-		}
-	}
 	if _, err := b.target.PushManifest("prod/app", "odd", "application/json", []byte(`{"schemaVersion":2}`)); err != nil {
 		t.Fatal(err)
 	}
-	b.to.Tag = "odd"
-	if _, err := b.client.Copy(t.Context(), b.from, b.to); !errors.Is(err, ErrMovedTag) {
-		t.Errorf("a tag of something else: %v", err)
+	for tag, says := range map[string]string{"v1": "the tag v1 of " + b.to.Repository + " is " + old + " already", "odd": "the tag odd of " + b.to.Repository + " is something else already"} {
+		b.to.Tag = tag
+		got, err := b.client.Copy(t.Context(), b.from, b.to)
+		if err != nil || got.Reference != (image.Reference{Repository: b.to.Repository, Digest: b.from.Digest}) || !strings.Contains(strings.Join(got.Warnings, "\n"), says) {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if b.target.Count("PUT", "/manifests/"+tag) > 0 {
+			t.Errorf("the tag %s was written", tag)
+		}
+	}
+	b.pulled("", "")
+	now, err := b.client.Resolve(t.Context(), Query{Reference: image.Reference{Repository: b.to.Repository, Tag: "v1"}})
+	if err != nil || now.Reference.Digest != old {
+		t.Errorf("the tag is %+v, %v", now, err)
+	}
+}
+
+// TestCopyLosesARaceForATag: somebody takes the tag while the image is copied.
+func TestCopyLosesARaceForATag(t *testing.T) {
+	b := newBetween(t, registrytest.ImageSpec{Content: "new"}, Options{})
+	old := push(t, b.target, "prod/app:v1", registrytest.ImageSpec{Content: "old"})
+	b.target.Fail(registrytest.Match{Method: "GET", Path: "/manifests/v1", Times: 1}, http.StatusNotFound, "MANIFEST_UNKNOWN")
+	got, err := b.client.Copy(t.Context(), b.from, b.to)
+	if err != nil || got.Reference.Tag != "" || !strings.Contains(strings.Join(got.Warnings, "\n"), "is "+old+" already") || b.target.Count("PUT", "/manifests/v1") > 0 {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 

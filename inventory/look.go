@@ -103,7 +103,7 @@ func (s *Survey) proposed(ctx context.Context, p Place, b *branch) (list []scm.P
 	}
 	open, err := b.open.get(func() ([]scm.PullRequest, error) { return b.repo.PullRequests(ctx, "", b.tip.Branch) })
 	for _, pr := range open {
-		if pr.Head == head && pr.State == scm.Open {
+		if pr.Head == head && !pr.Fork && pr.State == scm.Open {
 			list = append(list, pr)
 		}
 	}

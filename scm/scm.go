@@ -74,8 +74,8 @@ type Repository interface {
 	// branch base, newest first: all open ones, and the newest page of closed
 	// ones. A fork's branch of the same name is nobody.
 	//
-	// With head "" it lists every open one into base from branches of this very
-	// repository, all pages, newest first. Plain git knows a proposal by its branch
+	// With head "" it lists every open one into base, those of forks too (Fork tells
+	// which), all pages, newest first. Plain git knows a proposal by its branch
 	// alone: there that is ErrUnsupported.
 	PullRequests(ctx context.Context, head, base string) ([]PullRequest, error)
 
@@ -178,6 +178,7 @@ type PullRequest struct {
 	ID          string // the forge's own; opaque, may be empty
 	URL         string
 	Head, Base  string // branch names
+	Fork        bool   // Head is a branch of another repository
 	HeadCommit  string // SHA of the head, also of a closed one whose branch is gone
 	Title, Body string
 	Author      string // login

@@ -62,7 +62,7 @@ func (r *Repository) readComment(ctx context.Context, ref scm.CommentRef) (scm.C
 	if _, err := r.repoCall(ctx, request{method: http.MethodGet, path: pullPath(c.Number), out: &p}); err != nil {
 		return scm.Comment{}, err
 	}
-	c.Fork = p.Head == nil || p.Base == nil || p.Head.RepoID != p.Base.RepoID
+	c.Fork = fromFork(&p)
 	return c, nil
 }
 

@@ -116,14 +116,20 @@ func (r *Repository) openPulls(ctx context.Context, _, base string) ([]*sdk.Pull
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(append(first.list, more...), func(p *sdk.PullRequest) bool { return !isOf(p, "", base) }), nil
+	return slices.DeleteFunc(append(first.list, more...), func(p *sdk.PullRequest) bool {
+		return p.Head == nil || p.Base == nil || p.Base.Ref != base
+	}), nil
 }
 
 // isOf tells whether a pull request is from a branch of this repository into a
 // branch of it. The reference of one whose branch is gone is refs/pull/N/head,
-// while its label stays; a fork's has another repository. Head "" is any branch.
+// while its label stays; a fork's has another repository.
 func isOf(p *sdk.PullRequest, head, base string) bool {
-	return p.Head != nil && p.Base != nil && (head == "" || p.Head.Name == head) && p.Base.Ref == base && p.Head.RepoID == p.Base.RepoID
+	return p.Head != nil && p.Base != nil && p.Head.Name == head && p.Base.Ref == base && !fromFork(p)
+}
+
+func fromFork(p *sdk.PullRequest) bool {
+	return p.Head == nil || p.Base == nil || p.Head.RepoID != p.Base.RepoID
 }
 
 // pullByBranches asks for a pull request by base and head: any one of them, also
@@ -228,7 +234,7 @@ func (r *Repository) ref(ctx context.Context, name string) (string, error) {
 // pullOf translates, and remembers the draft prefix for the next edit.
 func (r *Repository) pullOf(p *sdk.PullRequest) scm.PullRequest {
 	out := scm.PullRequest{
-		Number: int(p.Index), URL: p.HTMLURL, Head: p.Head.Name, Base: p.Base.Ref, HeadCommit: p.Head.Sha,
+		Number: int(p.Index), URL: p.HTMLURL, Head: p.Head.Name, Base: p.Base.Ref, Fork: fromFork(p), HeadCommit: p.Head.Sha,
 		Title: p.Title, Body: p.Body, State: scm.State(p.State), Draft: p.Draft,
 	}
 	prefix := ""

@@ -55,8 +55,7 @@ func newestFirst(all []*github.PullRequest) []*github.PullRequest {
 }
 
 // listPulls asks with head as OWNER:BRANCH (a bare name is ignored by GitHub) and
-// drops a fork's branch of the same name. Head "" is every branch of this
-// repository.
+// drops a fork's branch of the same name. Head "" is every branch, forks' too.
 func (r *Repository) listPulls(ctx context.Context, state, head, base string, all bool) ([]*github.PullRequest, error) {
 	opts := &github.PullRequestListOptions{
 		State: state, Base: base, Sort: "created", Direction: "desc",
@@ -72,7 +71,7 @@ func (r *Repository) listPulls(ctx context.Context, state, head, base string, al
 			return nil, err
 		}
 		for _, p := range page {
-			if (head == "" || p.GetHead().GetRef() == head) && p.GetBase().GetRef() == base && sameRepository(p) {
+			if (head == "" || p.GetHead().GetRef() == head && sameRepository(p)) && p.GetBase().GetRef() == base {
 				r.rememberNode(p.GetBase().GetRepo().GetNodeID())
 				out = append(out, p)
 			}
@@ -92,7 +91,7 @@ func sameRepository(p *github.PullRequest) bool {
 func pullOf(p *github.PullRequest) scm.PullRequest {
 	out := scm.PullRequest{
 		Number: p.GetNumber(), ID: p.GetNodeID(), URL: p.GetHTMLURL(),
-		Head: p.GetHead().GetRef(), Base: p.GetBase().GetRef(), HeadCommit: p.GetHead().GetSHA(),
+		Head: p.GetHead().GetRef(), Base: p.GetBase().GetRef(), Fork: !sameRepository(p), HeadCommit: p.GetHead().GetSHA(),
 		Title: p.GetTitle(), Body: p.GetBody(), Author: p.GetUser().GetLogin(),
 		State: scm.State(p.GetState()), Draft: p.GetDraft(), AutoMerge: p.AutoMerge != nil, UpdatedAt: p.GetUpdatedAt().Time,
 	}

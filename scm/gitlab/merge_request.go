@@ -59,7 +59,7 @@ func (r *Repository) pullRequests(list []*gl.MergeRequest) []scm.PullRequest {
 }
 
 // list gives the merge requests of a state, newest first, without those of forks;
-// pages 0 is all, and head "" every branch.
+// pages 0 is all, and head "" every branch, those of forks too.
 func (r *Repository) list(ctx context.Context, head, base, state string, pages int) ([]*gl.MergeRequest, error) {
 	opt := &gl.ListProjectMergeRequestsOptions{
 		ListOptions:  gl.ListOptions{PerPage: perPage, Page: 1},
@@ -77,7 +77,7 @@ func (r *Repository) list(ctx context.Context, head, base, state string, pages i
 			return nil, r.fail(fmt.Sprintf("list merge requests from %s into %s", from, base), e)
 		}
 		for _, m := range page {
-			if m.SourceProjectID == m.TargetProjectID && (head == "" || m.SourceBranch == head) && m.TargetBranch == base {
+			if (head == "" || m.SourceBranch == head && !fromFork(m)) && m.TargetBranch == base {
 				all = append(all, m)
 			}
 		}
@@ -91,7 +91,7 @@ func (r *Repository) list(ctx context.Context, head, base, state string, pages i
 // pullRequest translates, without the title's draft prefix.
 func (r *Repository) pullRequest(m *gl.MergeRequest) scm.PullRequest {
 	p := scm.PullRequest{
-		Number: m.IID, URL: m.WebURL, Head: m.SourceBranch, Base: m.TargetBranch, HeadCommit: m.SHA,
+		Number: m.IID, URL: m.WebURL, Head: m.SourceBranch, Base: m.TargetBranch, Fork: fromFork(m), HeadCommit: m.SHA,
 		Title: plainTitle(m), Body: m.Description, State: state(m), Draft: isDraft(m),
 		AutoMerge: m.MergeWhenPipelineSucceeds, MergeCommit: mergeCommit(m), UpdatedAt: deref(m.UpdatedAt), MergedAt: deref(m.MergedAt),
 	}
@@ -101,6 +101,8 @@ func (r *Repository) pullRequest(m *gl.MergeRequest) scm.PullRequest {
 	}
 	return p
 }
+
+func fromFork(m *gl.MergeRequest) bool { return m.SourceProjectID != m.TargetProjectID }
 
 func state(m *gl.MergeRequest) scm.State {
 	switch m.State {

@@ -323,7 +323,8 @@ func pullsOpen(s *suite) {
 	s.push("other-base", "b.txt", "b")
 	must(s, tried(s.Person.OpenPull(NewPull{Head: kHead, Base: "other-base", Title: "another base", Author: "mei"})))
 	if s.Can.Forks {
-		must(s, tried(s.Person.OpenForkPull(NewPull{Head: "patch", Base: s.main, Title: "evil", Author: "eve", Fork: "eve/config"}, map[string]string{kFile: "evil"})))
+		fork := NewPull{Head: kHead, Base: s.main, Title: "evil", Author: "eve", Fork: "eve/config"}
+		want = slices.Insert(want, 2, must(s, tried(s.Person.OpenForkPull(fork, map[string]string{kFile: "evil"}))).Number)
 	}
 	if err := s.Person.ClosePullRequest(want[0], "mei"); err != nil {
 		s.t.Fatal(err)
@@ -331,6 +332,9 @@ func pullsOpen(s *suite) {
 	must(s, tried(s.Person.MergePullRequest(want[1], "merge")))
 	list := s.open()
 	s.diff("listed", want[2:], numbers(list))
+	for _, p := range list {
+		s.diff("from a fork", s.Can.Forks && p.Number == want[2], p.Fork)
+	}
 	last := list[len(list)-1]
 	if last.Head != kHead || last.Base != s.main || last.HeadCommit != p.HeadCommit || last.State != scm.Open || last.Body == "" {
 		s.t.Errorf("listed %+v, want %+v", last, p)

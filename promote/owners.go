@@ -182,12 +182,21 @@ func (o *owning) finish(paths []string) {
 	}
 }
 
-// Evidence says in Markdown whose approval is asked for; "" where the repository
-// has no CODEOWNERS. At most five demands and five owners of each are named.
+// Evidence says in Markdown whose approval is asked for, and what could not be taken
+// into account; "" where the repository has no CODEOWNERS. At most five demands and
+// five owners of each are named.
 func (o Owned) Evidence() string {
-	if o.File == "" {
-		return ""
+	var parts []string
+	if o.File != "" {
+		parts = append(parts, o.asks())
 	}
+	if len(o.Warnings) > 0 {
+		parts = append(parts, "⚠️ "+some(o.Warnings))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (o Owned) asks() string {
 	if len(o.Demands) == 0 {
 		return Code(o.File) + " names nobody for these files"
 	}
@@ -228,7 +237,7 @@ func (d Demand) evidence(withPaths bool) string {
 func some(names []string) string {
 	var out []string
 	for _, name := range names[:min(len(names), 5)] {
-		out = append(out, Code(cut(name, 100)))
+		out = append(out, Code(cut(name, 200)))
 	}
 	if more := len(names) - len(out); more > 0 {
 		out = append(out, fmt.Sprintf("%d more", more))

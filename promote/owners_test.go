@@ -283,6 +283,7 @@ func TestOwnersBounds(t *testing.T) {
 func TestOwnersEvidence(t *testing.T) {
 	for name, test := range map[string]struct{ forge, file, want, warning string }{
 		"nobody":     {scm.GitHub, "/docs/ @mei", "`CODEOWNERS` names nobody for these files", "CODEOWNERS names nobody whose approval is asked for apps/a.yaml, apps/b.yaml, which production runs from: whoever may write can approve it"},
+		"not all":    {scm.GitHub, "!x @mei\n* @acme/sre", "`CODEOWNERS` asks for `@acme/sre`; ⚠️ `CODEOWNERS line 1 was passed over: GitHub does not take a pattern back with '!'`", ""},
 		"one":        {scm.GitHub, "* @acme/sre", "`CODEOWNERS` asks for `@acme/sre`", ""},
 		"one of two": {scm.GitHub, "* @acme/sre @mei", "`CODEOWNERS` asks for one of `@acme/sre`, `@mei`", ""},
 		"partly":     {scm.GitHub, "/apps/a.yaml @mei", "`CODEOWNERS` asks for `@mei` for `apps/a.yaml`; nobody for `apps/b.yaml`", "CODEOWNERS names nobody whose approval is asked for apps/b.yaml, which production runs from: whoever may write can approve it"},
@@ -296,6 +297,9 @@ func TestOwnersEvidence(t *testing.T) {
 		if diff := cmp.Diff([]string{test.want, test.warning}, []string{o.Evidence(), o.Warning("production")}); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
+	}
+	if o := (Owned{Warnings: []string{"not known"}}); o.Evidence() != "⚠️ `not known`" {
+		t.Errorf("that could not be read: %q", o.Evidence())
 	}
 	if o := (Owned{}); o.Evidence() != "" || o.Warning("production") != "" {
 		t.Errorf("without a file: %q, %q", o.Evidence(), o.Warning("production"))

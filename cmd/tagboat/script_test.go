@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 //	person push|merge|squash|close|update|revert ...                 do what people do there
 //	pulls                                                            print the pull requests
 //	body NUMBER                                                      print a pull request's body
+//	tip NAME BRANCH                                                  $NAME is the branch's newest commit
 //	show BRANCH PATH                                                 print a file of a branch
 //	refused CODE ARGS...                                             promote ARGS on the forge must exit with CODE and change nothing
 //	expand FILE...                                                   put the variables into files
@@ -43,7 +44,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup:         setup,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"push": push, "forge": forge, "person": person, "pulls": pulls, "body": body, "show": show, "registry": registryKnob, "expand": expand, "clock": clock, "statuses": statuses, "refused": refused,
+			"push": push, "forge": forge, "person": person, "pulls": pulls, "body": body, "show": show, "tip": tip, "registry": registryKnob, "expand": expand, "clock": clock, "statuses": statuses, "refused": refused,
 		},
 	})
 }
@@ -218,6 +219,17 @@ func body(ts *testscript.TestScript, neg bool, args []string) {
 	p, err := yardOf(ts).store.Pull(n)
 	ts.Check(err)
 	print(ts, p.Body)
+}
+
+func tip(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: tip NAME BRANCH")
+	}
+	sha, ok := yardOf(ts).store.Branch(args[1])
+	if !ok {
+		ts.Fatalf("no branch %s", args[1])
+	}
+	ts.Setenv(args[0], sha)
 }
 
 func show(ts *testscript.TestScript, neg bool, args []string) {

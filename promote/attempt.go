@@ -85,6 +85,9 @@ func (r *run) settled(ctx context.Context, s *state, h *head, sets []overlay.Set
 	if r.q.DryRun {
 		return nil
 	}
+	if err := r.inTurn(ctx); err != nil {
+		return err
+	}
 	closed := *pr
 	closed.Body = record.ReplaceMarker(pr.Body, record.Marker{App: r.id.App, Environment: r.id.Environment, Ring: r.id.Ring, Content: record.Content(h.trailers.Edits), Superseded: true})
 	if err := r.repo.Close(ctx, closed, "Superseded: "+why); err != nil {

@@ -40,7 +40,7 @@ func (r *run) commit(ctx context.Context, s *state, sets []overlay.Set, res *Res
 		r.planned(nil, res)
 		return nil
 	}
-	if err := r.sourcesUnchanged(ctx); err != nil {
+	if err := r.ready(ctx); err != nil {
 		return err
 	}
 	if err := r.copyImages(ctx, res); err != nil {

@@ -55,8 +55,11 @@ func (p *Promoter) RunEnvironments(ctx context.Context, q Request, e Environment
 	results, errs := make([]Result, len(jobs)), make([]error, len(jobs))
 	var group errgroup.Group
 	group.SetLimit(sideBySide)
+	queue := newQueue(len(jobs))
 	for i, job := range jobs {
 		group.Go(func() error {
+			job.turn, job.done = queue.place(i)
+			defer job.done()
 			results[i], errs[i] = o.run(ctx, job)
 			return nil
 		})
@@ -65,7 +68,7 @@ func (p *Promoter) RunEnvironments(ctx context.Context, q Request, e Environment
 	return results, errs, nil
 }
 
-// sideBySide is how many promotions run at once. Writes go one by one below them.
+// sideBySide is how many promotions read at once. They write one after the other.
 const sideBySide = 8
 
 // order reads tagboat.yaml at the tip of the default branch.
@@ -85,6 +88,9 @@ func (p *Promoter) order(ctx context.Context, q Request) (*order, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s, branch %s: %w", repo.About().Name, tip.Branch, err)
+	}
+	if q.Base != "" {
+		return nil, fmt.Errorf("%w: --base %s: %s says on which branch an environment is", ErrMisused, q.Base, config.FileName)
 	}
 	return o, nil
 }
@@ -205,6 +211,9 @@ type job struct {
 	apps   []string
 	at     config.Place
 	images []image.Reference // of a build; none where the source tells them
+
+	turn func(context.Context) error // waits until it may write
+	done func()                      // it writes no more, or not in its turn
 }
 
 // jobs lists the promotions: every environment that was named, with every app
@@ -299,6 +308,7 @@ func (o *order) run(ctx context.Context, j job) (Result, error) {
 		if err != nil || !res.waits() || left <= 0 {
 			return res, err
 		}
+		j.done() // those behind need not wait for its gates
 		pause := min(left, pollEvery)
 		left -= pause
 		o.progress(fmt.Sprintf("%s to %s is blocked (%s); asking again in %s", j.name, j.at, res.Reason, pause))
@@ -355,7 +365,7 @@ func (o *order) ownBuild(ctx context.Context, j job) (string, error) {
 
 // rules gathers what must hold for a job, and reads its sources.
 func (o *order) rules(ctx context.Context, j job) (*rules, error) {
-	r := &rules{order: o, at: j.at, apps: j.apps}
+	r := &rules{order: o, at: j.at, apps: j.apps, told: []string{o.q.Job.Actor}}
 	var err error
 	if r.policy, err = o.config.Policy(j.apps[0], j.at.Environment); err != nil {
 		return nil, err
@@ -391,7 +401,7 @@ func (o *order) request(ctx context.Context, j job, rules *rules) (Request, iden
 		return fail(err)
 	}
 	q := o.q.under(rules.policy)
-	q.Base, q.rules, q.names = tip.Branch, rules, o.names(j.apps, rules.sources)
+	q.Base, q.rules, q.names, q.turn = tip.Branch, rules, o.names(j.apps, rules.sources), j.turn
 	q.imagesAt = map[string][]string{}
 	files := repo.Files(ctx, tip.Commit.SHA)
 	for _, app := range j.apps {

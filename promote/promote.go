@@ -5,10 +5,12 @@ package promote
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"time"
 
+	"tagboat/config"
 	"tagboat/image"
 	"tagboat/overlay"
 	"tagboat/registry"
@@ -80,6 +82,9 @@ type Request struct {
 	proveWith []string            // overlays that prove what is built elsewhere
 	rules     *rules              // nil: none but holds
 	direct    bool                // the edit is committed to the base branch
+
+	// turn waits until those before it have written; nil: nobody is before it.
+	turn func(context.Context) error
 }
 
 // Job is the CI job that asks, for the reviewer to read. Nothing is decided on it.
@@ -161,6 +166,9 @@ const attempts = 8
 // proposed. When something moved in between, all of it is done again.
 func (p *Promoter) Run(ctx context.Context, q Request) (Result, error) {
 	id, err := identify(q)
+	if err == nil && q.Override != "" {
+		err = fmt.Errorf("%w: --override passes rules of %s, which --path leaves aside; a hold is released with tagboat release", ErrMisused, config.FileName)
+	}
 	if err != nil {
 		return Result{Outcome: Failed}, err
 	}

@@ -117,7 +117,7 @@ func (p *publication) write() (err error) {
 // publish writes: first images that are missing where they shall run, then the
 // branch, then the pull request.
 func (p *publication) publish(ctx context.Context) error {
-	if err := p.sourcesUnchanged(ctx); err != nil {
+	if err := p.ready(ctx); err != nil {
 		return err
 	}
 	if err := p.copyImages(ctx, p.res); err != nil {
@@ -152,6 +152,15 @@ func (r *run) planned(pr *scm.PullRequest, res *Result) {
 	case pr != nil:
 		res.Reason = "would update " + r.name(*pr)
 	}
+}
+
+// ready waits for the run's turn to write, and then reads again what the images
+// were read from.
+func (r *run) ready(ctx context.Context) error {
+	if err := r.inTurn(ctx); err != nil {
+		return err
+	}
+	return r.sourcesUnchanged(ctx)
 }
 
 // sourcesUnchanged reads again what the images were read from.

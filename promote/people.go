@@ -143,7 +143,12 @@ func (r *rules) approved(ctx context.Context, s *source, arrival inventory.Arriv
 	if err != nil {
 		return g, err
 	}
-	not := []string{pr.Author, askers[0], arrival.Trailers.Requester, arrival.Commit.Author}
+	not := slices.Concat([]string{pr.Author, askers[0], arrival.Trailers.Requester, arrival.Commit.Author}, r.told)
+	authors, err := changedBy(ctx, s.repo, arrival)
+	if err != nil {
+		return g, err
+	}
+	not = append(not, authors...)
 	var by []string
 	for _, a := range list {
 		if !a.Counts() || slices.ContainsFunc(not, func(n string) bool { return strings.EqualFold(n, a.User) }) {
@@ -166,4 +171,26 @@ func (r *rules) approved(ctx context.Context, s *source, arrival inventory.Arriv
 		g.Status = GatePassed
 	}
 	return g, nil
+}
+
+// changedBy are the authors of a pull request's commits, as git has them. That is
+// no identity: it may take an approval away, and gives none.
+func changedBy(ctx context.Context, repo scm.Repository, arrival inventory.Arrival) ([]string, error) {
+	if arrival.PullRequest.HeadCommit == "" || len(arrival.Commit.Parents) == 0 {
+		return nil, nil
+	}
+	changes, err := repo.Changes(ctx, arrival.Commit.Parents[0], arrival.PullRequest.HeadCommit)
+	if notThere(err) {
+		return nil, nil // its branch is gone, and the forge keeps no commit of it
+	}
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, c := range changes.Commits {
+		if len(c.Parents) < 2 {
+			names = append(names, c.Author)
+		}
+	}
+	return names, nil
 }

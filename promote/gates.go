@@ -52,6 +52,7 @@ type rules struct {
 	policy  config.Policy
 	sources []*source
 	asking  []string // who asks, as the forge vouches; nil: Request.Actor, else the token's own
+	told    []string // who asks by the word of a job: it may take an approval away, no more
 	back    *back    // what runs before comes back: only promoters are asked
 }
 
@@ -61,13 +62,15 @@ func (r *rules) check(ctx context.Context, images []image.Reference, holds Holds
 	if err != nil {
 		return nil, err
 	}
+	if r.back != nil {
+		// freezes and holds stop what is new; a way back must be open at night and in a
+		// freeze. Only the hold of another rollback stops what it does not allow.
+		if gates, holds = []Gate{r.ran()}, holds.ofRollbacks(); r.back.unheld {
+			holds = Holds{}
+		}
+	}
 	now, _ := r.now()
 	gates = append(gates, held(holds, r.at.Environment, r.apps, now, images)...)
-	if r.back != nil {
-		// they stop what is new; a way back must be open at night and in a freeze
-		gates = slices.DeleteFunc(gates, func(g Gate) bool { return !g.opens() })
-		gates = append(gates, r.ran())
-	}
 	if len(r.policy.Promoters) > 0 {
 		g, err := r.promoter(ctx)
 		if err != nil {
@@ -129,6 +132,17 @@ func (r *rules) frozen() ([]Gate, error) {
 		evidence += ": " + freeze.Window.Reason
 	}
 	return []Gate{{Name: "freeze", Status: GatePending, Evidence: evidence}}, nil
+}
+
+// ofRollbacks are the holds that rollbacks have placed.
+func (h Holds) ofRollbacks() Holds {
+	var own Holds
+	for _, hold := range h.All {
+		if len(hold.Allow) > 0 {
+			own.All = append(own.All, hold)
+		}
+	}
+	return own
 }
 
 // held lists the holds that stop images on their way to an environment; of a group

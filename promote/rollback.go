@@ -30,9 +30,12 @@ type Rollback struct {
 
 // back is a rollback on its way: what the pull request tells of it.
 type back struct {
+	app    string
 	was    inventory.Arrival // what is undone
 	to     inventory.Arrival // what comes back
 	reason string
+	done   string // why there is nothing to do; "" where there is
+	unheld bool   // the hold that lets it through is placed before it is proposed
 }
 
 // back is the rollback that a request is, or nil.
@@ -45,11 +48,16 @@ func (q Request) back() *back {
 
 // RollBack proposes what ran before in an environment, for each of its rings: one
 // result and one error each. The digests are read from the history of the target's
-// own lines, so that nothing comes back that did not run there. Before anything is
-// proposed, the app is held in the environment with the old digest allowed, so that
-// no build undoes it.
+// own lines, so that nothing comes back that did not run there. What runs by a
+// rollback already is not taken back by another that names nothing: it would bring
+// the fault again.
 //
-// Gates, freezes and holds stop what is new; they do not stop a rollback.
+// All of it is tried without writing first. Where there is something to propose, the
+// app is held in the environment with the old digest allowed, so that no build
+// undoes it, and then it is proposed.
+//
+// Gates, freezes and holds stop what is new; they do not stop a rollback. The hold
+// of an earlier rollback is one, and gives way to the later one's.
 func (p *Promoter) RollBack(ctx context.Context, q Request, b Rollback) ([]Result, []error, error) {
 	q.AllowOlder, q.Again = true, true
 	o, err := p.order(ctx, q)
@@ -68,14 +76,28 @@ func (p *Promoter) RollBack(ctx context.Context, q Request, b Rollback) ([]Resul
 			errs[i] = fmt.Errorf("roll back %s in %s: %w", b.App, at, errs[i])
 		}
 	}
-	hold, err := o.holdFor(ctx, b, plans)
-	if err != nil {
-		return nil, nil, err
-	}
+	var todo []int
 	for i, at := range places {
-		if errs[i] == nil {
-			results[i], errs[i] = o.rollBack(ctx, b, at, plans[i], hold)
+		if errs[i] != nil {
+			continue
 		}
+		plans[i].unheld = !b.NoHold
+		results[i], errs[i] = o.rollBack(ctx, at, plans[i], true)
+		plans[i].unheld, results[i].Planned = false, results[i].Planned && q.DryRun
+		if errs[i] == nil && (results[i].Outcome == Planned || results[i].Outcome == Unchanged) {
+			todo = append(todo, i)
+		}
+	}
+	hold, err := o.holdFor(ctx, b, plans, todo)
+	for _, i := range todo {
+		if err != nil {
+			results[i].Outcome, errs[i] = Failed, err
+			continue
+		}
+		if !q.DryRun {
+			results[i], errs[i] = o.rollBack(ctx, places[i], plans[i], false)
+		}
+		results[i].Warnings = both(results[i].Warnings, words(hold))
 	}
 	return results, errs, nil
 }
@@ -109,7 +131,7 @@ func (o *order) past(ctx context.Context, b Rollback, at config.Place) (*back, e
 	if err != nil {
 		return nil, err
 	}
-	var found back
+	found := back{app: b.App}
 	var ran []string
 	first := true
 	for a, err := range inventory.History(ctx, t, tip) {
@@ -118,6 +140,10 @@ func (o *order) past(ctx context.Context, b Rollback, at config.Place) (*back, e
 		}
 		if first {
 			found.was, first = a, false
+			if found.done = rolledBackTo(a); found.done != "" && b.To == "" {
+				return &found, nil
+			}
+			found.done = ""
 		}
 		if a.Problem != nil || len(a.Images) == 0 {
 			continue
@@ -132,6 +158,14 @@ func (o *order) past(ctx context.Context, b Rollback, at config.Place) (*back, e
 		return nil, fmt.Errorf("%w: its history has nothing pinned before %s", ErrNoPast, cmp.Or(listed(ran), "today"))
 	}
 	return nil, fmt.Errorf("%w: its history has no %s; it ran %s", ErrNoPast, b.To, cmp.Or(listed(ran), "nothing that is pinned"))
+}
+
+// rolledBackTo says that a stay began with a rollback; "" where it did not.
+func rolledBackTo(a inventory.Arrival) string {
+	if a.Trailers.Undoes == "" {
+		return ""
+	}
+	return fmt.Sprintf("it runs %s by a rollback already (commit %s): name with --to what else to go back to", references(a.Images), short(a.Commit.SHA))
 }
 
 // hexWord is a commit, or the beginning of one.
@@ -175,56 +209,64 @@ func (o *order) line(ctx context.Context, app string, at config.Place) (inventor
 }
 
 // holdFor holds the app in the environment, with what comes back allowed, so that
-// the next build does not undo the rollback. Where something holds it already,
-// that is enough. It tells in one sentence what it did.
-func (o *order) holdFor(ctx context.Context, b Rollback, plans []*back) (string, error) {
-	plans = slices.DeleteFunc(slices.Clone(plans), func(plan *back) bool { return plan == nil })
-	if b.NoHold || len(plans) == 0 {
+// the next build does not undo the rollback. Where somebody holds it already, that
+// is enough; an earlier rollback's hold is replaced. It tells in one sentence what it
+// did.
+func (o *order) holdFor(ctx context.Context, b Rollback, plans []*back, todo []int) (string, error) {
+	if b.NoHold || len(todo) == 0 {
 		return "", nil
 	}
 	holds, err := o.Holds(ctx, o.repo)
 	if err != nil {
 		return "", err
 	}
-	now, _ := o.now()
-	if on := holds.On(b.Environment, b.App, now, nil); len(on) > 0 {
-		return gateOf(on[0]).Evidence, nil
-	}
 	h := record.Hold{Environment: b.Environment, App: b.App, Reason: "rolled back"}
 	if b.Reason != "" {
 		h.Reason = cut("rolled back: "+oneLine(b.Reason), record.ReasonLimit)
 	}
-	for _, plan := range plans {
-		h.Allow = both(h.Allow, digestsOf(plan.to.Images))
+	for _, i := range todo {
+		h.Allow = both(h.Allow, digestsOf(plans[i].to.Images))
+	}
+	now, _ := o.now()
+	options := HoldOptions{Actor: o.q.Actor, Job: o.q.Job}
+	for _, on := range holds.On(b.Environment, b.App, now, nil) {
+		if len(on.Allow) == 0 || !on.Stops(b.Environment, b.App, now, h.Allow) {
+			return gateOf(on).Evidence, nil
+		}
+		if options.Replace = true; b.Ring != "" { // other rings may have gone back to something else
+			h.Allow = both(h.Allow, on.Allow)
+		}
 	}
 	if o.q.DryRun {
 		return fmt.Sprintf("would hold %s in %s", b.App, b.Environment), nil
 	}
-	held, err := o.Hold(ctx, o.repo, h, HoldOptions{Actor: o.q.Actor})
+	held, err := o.Hold(ctx, o.repo, h, options)
 	if err != nil {
 		return "", fmt.Errorf("hold %s in %s before it is rolled back (or leave that with --no-hold): %w", b.App, b.Environment, err)
 	}
 	return gateOf(held.Hold).Evidence + ": release it with tagboat release " + b.Environment + " --app " + b.App, nil
 }
 
-// rollBack proposes one place's past.
-func (o *order) rollBack(ctx context.Context, b Rollback, at config.Place, plan *back, hold string) (Result, error) {
-	j := job{name: b.App, apps: []string{b.App}, at: at, images: plan.to.Images}
-	res := Result{App: b.App, Environment: at.Environment, Ring: at.Ring, Outcome: Failed}
+// rollBack proposes one place's past, or says in a dry run how that would end.
+func (o *order) rollBack(ctx context.Context, at config.Place, plan *back, dryRun bool) (Result, error) {
+	app := plan.app
+	res := Result{App: app, Environment: at.Environment, Ring: at.Ring, Outcome: Failed}
+	if plan.done != "" {
+		res.Outcome, res.Reason = UpToDate, plan.done
+		return res, nil
+	}
+	j := job{name: app, apps: []string{app}, at: at, images: plan.to.Images}
 	rules := &rules{order: o, at: at, apps: j.apps, back: plan}
 	var err error
-	if rules.policy, err = o.config.Policy(b.App, at.Environment); err != nil {
+	if rules.policy, err = o.config.Policy(app, at.Environment); err != nil {
 		return res, err
 	}
 	q, id, repo, err := o.request(ctx, j, rules)
 	if err != nil {
-		return res, fmt.Errorf("roll back %s in %s: %w", b.App, at, err)
+		return res, fmt.Errorf("roll back %s in %s: %w", app, at, err)
 	}
-	res, err = o.promote(ctx, q, id, repo)
-	if hold != "" {
-		res.Warnings = append(res.Warnings, hold)
-	}
-	return res, err
+	q.DryRun = dryRun
+	return o.promote(ctx, q, id, repo)
 }
 
 func references(images []image.Reference) string {

@@ -10,6 +10,7 @@ import (
 	"tagboat/config"
 	"tagboat/image"
 	"tagboat/record"
+	"tagboat/registry"
 	"tagboat/scm"
 )
 
@@ -63,13 +64,21 @@ func (p *Promoter) Verify(ctx context.Context, q Request, v Verify) ([]Verified,
 			}
 			one := &verifying{order: o, base: b, pr: pr, holds: holds}
 			res, err := one.verify(ctx)
-			if err == nil {
-				err = one.post(ctx, &res, v.Commit)
+			if err == nil || !passing(err) {
+				err = errors.Join(err, one.post(ctx, &res, v.Commit))
 			}
 			found, errs = append(found, res), append(errs, err)
 		}
 	}
 	return found, errs, nil
+}
+
+// passing says whether an error is likely to be over at the next run: then the
+// status that is there stays. Any other must not leave an earlier success standing.
+func passing(err error) bool {
+	return errors.Is(err, scm.ErrUnavailable) || errors.Is(err, scm.ErrRateLimited) || errors.Is(err, scm.ErrMoved) ||
+		errors.Is(err, registry.ErrUnavailable) || errors.Is(err, registry.ErrRateLimited) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // base is a branch that promotions go to.
@@ -115,6 +124,7 @@ type verifying struct {
 func (v *verifying) verify(ctx context.Context) (Verified, error) {
 	res := Verified{PullRequest: v.pr}
 	fail := func(err error) (Verified, error) {
+		res.State, res.Summary = scm.StatusFailure, "not verified: "+err.Error()
 		about := v.base.repo.About()
 		return res, fmt.Errorf("verify %s %s%d of %s: %w", about.PullRequestWord, about.PullRequestMark, v.pr.Number, about.Name, err)
 	}
@@ -126,7 +136,9 @@ func (v *verifying) verify(ctx context.Context) (Verified, error) {
 	if err := v.askPeople(ctx, t); err != nil {
 		return fail(err)
 	}
-	if promotion {
+	// a branch of somebody's that holds promotions, say one environment's on its way
+	// to another, is no promotion
+	if promotion && strings.HasPrefix(v.pr.Head, ownBranches) && !v.pr.Fork {
 		res.App, res.Environment, res.Ring = t.App, t.Environment, t.Ring
 		res.Gates, err = v.promotion(ctx, t)
 	} else {
@@ -216,7 +228,7 @@ func (v *verifying) rulesOf(ctx context.Context, j job, t record.Trailers) (r *r
 		r, err = v.rules(ctx, j)
 	}
 	if err == nil {
-		r.asking = v.backers
+		r.asking, r.told = v.backers, []string{t.Requester}
 	}
 	return r, err
 }

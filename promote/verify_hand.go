@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tagboat/config"
+	"tagboat/image"
 	"tagboat/overlay"
 	"tagboat/scm"
 )
@@ -78,7 +79,7 @@ func (v *verifying) appByHand(ctx context.Context, app string, e config.Environm
 	})
 	before, after := v.base.repo.Files(ctx, v.changes.MergeBase), v.base.repo.Files(ctx, v.pr.HeadCommit)
 	for _, dir := range dirs {
-		if changed, err = changedEntry(before, after, dir); err != nil || changed != "" {
+		if changed, err = changedEntry(before, after, dir, v.config.Apps[app].Images); err != nil || changed != "" {
 			return changed, policy, err
 		}
 	}
@@ -91,20 +92,27 @@ func governed(p config.Policy, e config.Environment) bool {
 	return e.From != nil || g.Soak > 0 || len(g.Checks) > 0 || g.Approvals > 0 || len(g.Platforms) > 0 || len(p.Freeze) > 0 || len(p.Promoters) > 0
 }
 
-// changedEntry names an entry that runs something else after a change. A target that
-// cannot be read afterwards is named whole.
-func changedEntry(before, after fs.FS, dir string) (string, error) {
+// changedEntry names an entry of an app's images that runs something else after a
+// change. A target that cannot be read afterwards is named whole.
+func changedEntry(before, after fs.FS, dir string, images []config.Image) (string, error) {
 	was, err := entriesOf(before, []string{dir})
+	if passing(err) || errors.Is(err, scm.ErrDenied) {
+		return "", err
+	}
 	if err != nil {
 		return "", nil // there was nothing to promote to
 	}
 	is, err := entriesOf(after, []string{dir})
-	if errors.Is(err, scm.ErrUnavailable) || errors.Is(err, scm.ErrRateLimited) || errors.Is(err, scm.ErrDenied) {
+	if passing(err) || errors.Is(err, scm.ErrDenied) {
 		return "", err
 	}
 	if err != nil {
 		return dir, nil
 	}
+	foreign := func(e overlay.Entry) bool {
+		return !slices.ContainsFunc(images, func(img config.Image) bool { return entryOf(e, img) })
+	}
+	was, is = slices.DeleteFunc(was, foreign), slices.DeleteFunc(is, foreign)
 	key := func(e overlay.Entry) string { return strings.Join([]string{e.Name, e.Runs().String()}, "\x00") }
 	for _, pair := range [][2][]overlay.Entry{{was, is}, {is, was}} {
 		for _, e := range pair[0] {
@@ -114,4 +122,9 @@ func changedEntry(before, after fs.FS, dir string) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// entryOf says whether an entry is one of an image's.
+func entryOf(e overlay.Entry, img config.Image) bool {
+	return img.Name != "" && img.Name == e.Name || image.SameRepository(e.Name, img.Repository) || image.SameRepository(e.Runs().Repository, img.Repository)
 }

@@ -107,6 +107,11 @@ func (t *tool) promote(c *cli.Context) error {
 		return err
 	}
 	if q.Path != "" {
+		for _, name := range []string{"from", "ring", "all"} {
+			if c.IsSet(name) && c.String(name) != "" {
+				return misused("--path and --%s exclude each other: --%s is of the environments of tagboat.yaml", name, name)
+			}
+		}
 		result, err := p.Run(c.Context, q)
 		return t.report(c, []promote.Result{result}, []error{err})
 	}

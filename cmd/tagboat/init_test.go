@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,9 +11,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"golang.org/x/tools/txtar"
 
+	"tagboat/config"
 	"tagboat/registry/registrytest"
 	"tagboat/scm/scmtest"
 )
@@ -127,6 +130,7 @@ func TestInitThenPromote(t *testing.T) {
 			}
 			for _, try := range s.tries {
 				pushBoth(t, registry, try.image)
+				walk(t, bare, try)
 				tryPromotion(t, bare.URL, try, string(written))
 			}
 		})
@@ -139,6 +143,41 @@ func pushBoth(t *testing.T, registry *registrytest.Registry, image string) {
 	name := strings.TrimPrefix(image, registry.Host()+"/")
 	for _, at := range []string{name, "mirror/" + strings.TrimPrefix(name, "acme/")} {
 		if _, err := registry.PushImage(at, registrytest.ImageSpec{Platforms: []string{"linux/amd64"}, Content: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// walk promotes and merges an image through the environments before the one that
+// is tried, as far as that goes.
+func walk(t *testing.T, bare *scmtest.Bare, try tried) {
+	t.Helper()
+	tip, _ := bare.Branch(bare.DefaultBranch())
+	content, _, err := bare.ReadFile(tip, config.FileName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load(fstest.MapFS{config.FileName: {Data: content}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := c.Environment(try.environment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range e.From {
+		before := try
+		before.environment, before.ring = name, ""
+		walk(t, bare, before)
+		_, head, _ := tagboatRun(t, "promote", "--repo", bare.URL, "--forge", "git", "--to", name, try.image)
+		from, err := c.Environment(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if head = strings.TrimSpace(head); head == "" {
+			continue // there already, or refused, which the trial will say
+		}
+		if _, err := bare.MergeBranch(head, cmp.Or(from.Branch, bare.DefaultBranch())); err != nil {
 			t.Fatal(err)
 		}
 	}

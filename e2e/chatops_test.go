@@ -153,6 +153,21 @@ func openChatRoom(t *testing.T) *chatRoom {
 	c.must(t, "PUT", "/collaborators/tagboat-bot", map[string]any{"permission": "admin"}, nil) // to be told what others may do
 	c.must(t, "PUT", "/collaborators/todo-ci", map[string]any{"permission": "write"}, nil)
 	c.runner = c.repository.runner(t)
+	// Gitea notes a push in the background, later than it was. What was noted after a
+	// comment came after it, as far as anybody can tell.
+	waitFor(t, "note of the push", time.Minute, func() bool {
+		var feed []struct {
+			Type string `json:"op_type"`
+		}
+		c.must(t, "GET", "/activities/feeds", nil, &feed)
+		for _, entry := range feed {
+			if entry.Type == "commit_repo" {
+				return true
+			}
+		}
+		return false
+	})
+	time.Sleep(1100 * time.Millisecond) // whole seconds
 	return c
 }
 

@@ -66,7 +66,6 @@ func (w *runner) call(t *testing.T, method string, in, out any) {
 // ran is a job that was run.
 type ran struct {
 	event          string
-	inputs         map[string]any
 	exit           int
 	stdout, stderr string
 }
@@ -82,26 +81,43 @@ func (w *runner) next(t *testing.T, args ...string) ran {
 	}
 }
 
-func (w *runner) run(t *testing.T, args ...string) ran {
-	t.Helper()
-	var fetched struct {
-		Task struct {
-			ID      string
-			Context struct {
-				Event      json.RawMessage
-				EventName  string `json:"event_name"`
-				Repository string
-				RunID      string `json:"run_id"`
-				ServerURL  string `json:"server_url"`
-				Actor      string
-			}
-		}
+// task is a job that a runner has taken.
+type task struct {
+	ID      string
+	Context struct {
+		Event      json.RawMessage
+		EventName  string `json:"event_name"`
+		Repository string
+		RunID      string `json:"run_id"`
+		ServerURL  string `json:"server_url"`
+		Actor      string
 	}
+}
+
+// inputs are those of workflow_dispatch.
+func (k task) inputs() map[string]any {
+	var event struct{ Inputs map[string]any }
+	if json.Unmarshal(k.Context.Event, &event) != nil {
+		return nil
+	}
+	return event.Inputs
+}
+
+// take waits for a job, which then runs.
+func (w *runner) take(t *testing.T) task {
+	t.Helper()
+	var fetched struct{ Task task }
 	waitFor(t, "job", 30*time.Second, func() bool {
 		w.call(t, "FetchTask", map[string]any{"tasksVersion": "0"}, &fetched)
 		return fetched.Task.ID != ""
 	})
-	job := fetched.Task.Context
+	return fetched.Task
+}
+
+func (w *runner) run(t *testing.T, args ...string) ran {
+	t.Helper()
+	taken := w.take(t)
+	job := taken.Context
 	home := t.TempDir()
 	event := filepath.Join(home, "event.json")
 	if err := os.WriteFile(event, job.Event, 0o600); err != nil {
@@ -118,12 +134,8 @@ func (w *runner) run(t *testing.T, args ...string) ran {
 	command.Stdout, command.Stderr = &stdout, &stderr
 	_ = command.Run() // its exit code is looked at
 	done := ran{event: job.EventName, exit: command.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
-	var inputs struct{ Inputs map[string]any }
-	if err := json.Unmarshal(job.Event, &inputs); err == nil {
-		done.inputs = inputs.Inputs
-	}
 	t.Logf("job of %s: tagboat %s: exit %d\n%s", done.event, strings.Join(args, " "), done.exit, done.stderr)
-	w.handIn(t, fetched.Task.ID, done)
+	w.handIn(t, taken.ID, done)
 	return done
 }
 

@@ -8,6 +8,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -24,6 +25,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"tagboat/chatops"
 )
 
 const chatSecret = "e2e-signing-secret-of-slack"
@@ -358,5 +361,47 @@ func (c *chatRoom) request(t *testing.T) {
 	}
 	if got := c.openPulls(t); !slices.Contains(got, "tagboat/staging/todo-api") {
 		t.Errorf("pull requests %q", got)
+	}
+}
+
+// TestWebhookExamples reads what GitHub's webhooks really send: of all of it, the
+// new comments of people are events, and nothing else is.
+func TestWebhookExamples(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(tool(t, "TAGBOAT_WEBHOOKS"), "api.github.com", "index.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var events []struct {
+		Name     string
+		Examples []json.RawMessage
+	}
+	if err := json.Unmarshal(text, &events); err != nil {
+		t.Fatal(err)
+	}
+	taken, all := 0, 0
+	for _, event := range events {
+		for _, example := range event.Examples {
+			all++
+			var said struct {
+				Action  string
+				Comment struct{ ID int64 }
+				Issue   struct{ Number int }
+			}
+			_ = json.Unmarshal(example, &said) // a list has no action
+			e, err := chatops.GitHubEvent(example)
+			switch made := event.Name == "issue_comment" && said.Action == "created"; {
+			case made && (err != nil || e.ID != said.Comment.ID || e.Number != said.Issue.Number || e.Author == "" || e.Repository == ""):
+				t.Errorf("a new comment reads as %+v, %v", e, err)
+			case event.Name == "issue_comment" && !made && !errors.Is(err, chatops.ErrIgnored):
+				t.Errorf("%s %s: %v", event.Name, said.Action, err)
+			case made:
+				taken++
+			case err == nil:
+				t.Errorf("%s %s is taken for a new comment: %+v", event.Name, said.Action, e)
+			}
+		}
+	}
+	if taken < 3 || all < 100 {
+		t.Errorf("%d new comments among %d examples", taken, all)
 	}
 }

@@ -19,6 +19,8 @@ import (
 var (
 	// ErrEdited is returned for a comment that is not what it was when it was made.
 	ErrEdited = errors.New("the comment was edited")
+	// ErrStale is returned for a comment that is answered long after it was made.
+	ErrStale = errors.New("the command is old")
 	// ErrChanged is returned where the source runs something else than when the
 	// command was given, or than the command says.
 	ErrChanged = errors.New("the source runs something else")

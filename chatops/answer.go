@@ -68,6 +68,8 @@ func (t Teller) failed(b *strings.Builder, a Answer) {
 		t.usage(b, syntax.Verb.Usage())
 	case errors.Is(a.Err, ErrNoRight):
 		fmt.Fprintf(b, "Refused: %s\nWho may write to the config repository, and is among the promoters where the environment names some, can ask for it.\n", text)
+	case errors.Is(a.Err, ErrStale):
+		fmt.Fprintf(b, "Refused: %s\nWrite a new comment.\n", text)
 	case errors.Is(a.Err, ErrEdited):
 		fmt.Fprintf(b, "Refused: %s\nWrite a new comment: what is edited later is not obeyed.\n", text)
 	case a.refused():

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"tagboat/chatops"
 	"tagboat/image"
@@ -82,6 +83,9 @@ func TestRefused(t *testing.T) {
 		{name: "staging changed", author: "mei", text: "/promote todo-api to production", then: func(w *world, _ *chatops.Event) {
 			w.stage("v3", w.v3)
 		}, cause: chatops.ErrChanged, want: "after the command was given"},
+		{name: "an old one", author: "mei", text: "/release production", then: func(w *world, _ *chatops.Event) {
+			w.store.Advance(2 * time.Hour)
+		}, cause: chatops.ErrStale, want: "2h0m0s ago"},
 		{name: "another digest", author: "mei", text: "/promote todo-api@V1 to production", cause: chatops.ErrChanged, want: "staging runs"},
 		{name: "digest of two images", author: "mei", text: "/promote pair@V1 to production", want: "image"},
 		{name: "unknown app", author: "mei", text: "/promote todo-ap to production", want: "did you mean todo-api"},

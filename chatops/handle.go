@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"tagboat/config"
 	"tagboat/promote"
@@ -41,8 +42,11 @@ func (b *Bot) comment(ctx context.Context, forum scm.Conversation, at CommentAt,
 	_ = forum.React(ctx, at.CommentRef, scm.ReactionEyes) // a sign; the reply counts
 	a := Answer{Command: command, Login: comment.Author}
 	a, err = b.decide(ctx, a, func() error {
-		if !same || comment.Edited {
+		switch age := ageOf(forum, comment); {
+		case !same || comment.Edited:
 			return fmt.Errorf("%w since it was made", ErrEdited)
+		case age > commentLife:
+			return fmt.Errorf("%w: the comment was made %v ago, and nothing older than %v is obeyed", ErrStale, age.Round(time.Minute), commentLife)
 		}
 		return parsed
 	}, Order{Command: command, Login: comment.Author, Since: comment.Created})
@@ -50,6 +54,23 @@ func (b *Bot) comment(ctx context.Context, forum scm.Conversation, at CommentAt,
 		a.Err = err
 	}
 	return a, b.tell(ctx, forum, comment, a, teller)
+}
+
+// commentLife is how long a comment is obeyed. Without an end, whoever may start a
+// job could have an old /release done once more.
+const commentLife = time.Hour
+
+// ageOf is how old a comment is by the forge's clock, as far as it tells.
+func ageOf(forum scm.Conversation, comment scm.Comment) time.Duration {
+	clock, ok := forum.(scm.Clock)
+	if !ok || comment.Created.IsZero() {
+		return 0
+	}
+	now, known := clock.Now()
+	if !known {
+		return 0
+	}
+	return now.Sub(comment.Created)
 }
 
 // decide asks for the right, then whether the command stands, and does it.
@@ -116,7 +137,7 @@ func (a Answer) Word() string {
 // written.
 func (a Answer) refused() bool {
 	return slices.ContainsFunc([]error{
-		ErrNoRight, ErrUnmapped, ErrSyntax, ErrEdited, ErrChanged, config.ErrUnknown, config.ErrNotAllowed, promote.ErrHeld,
+		ErrNoRight, ErrUnmapped, ErrSyntax, ErrEdited, ErrStale, ErrChanged, config.ErrUnknown, config.ErrNotAllowed, promote.ErrHeld,
 	}, func(cause error) bool { return errors.Is(a.Err, cause) })
 }
 

@@ -44,11 +44,17 @@ func startGitea(t *testing.T) *gitea {
 	}
 	g := &gitea{Server: server}
 	g.must(t, "mei", "POST", "/orgs", map[string]any{"username": "acme"}, nil)
-	var token struct{ SHA1 string }
-	scopes := []string{"write:repository", "write:issue", "read:user"}
-	g.must(t, "tagboat-bot", "POST", "/users/tagboat-bot/tokens", map[string]any{"name": "e2e", "scopes": scopes}, &token)
-	g.bot = token.SHA1
+	g.bot = g.token(t, "tagboat-bot", "write:repository", "write:issue", "read:user")
 	return g
+}
+
+// token makes a user a token with these scopes.
+func (g *gitea) token(t *testing.T, user string, scopes ...string) string {
+	t.Helper()
+	var made struct{ SHA1 string }
+	in := map[string]any{"name": strings.Join(scopes, ","), "scopes": scopes}
+	g.must(t, user, "POST", "/users/"+user+"/tokens", in, &made)
+	return made.SHA1
 }
 
 func (g *gitea) must(t *testing.T, user, method, path string, in, out any) {
@@ -106,23 +112,29 @@ func (r *repository) must(t *testing.T, method, path string, in, out any) {
 }
 
 type pull struct {
-	Number int
-	Title  string
-	Body   string
-	State  string
-	Merged bool
-	URL    string `json:"html_url"`
-	Head   struct{ Ref, Label, SHA string }
-	Base   struct{ Ref, SHA string }
+	Number   int
+	Title    string
+	Body     string
+	State    string
+	Merged   bool
+	MergedAt time.Time `json:"merged_at"`
+	URL      string    `json:"html_url"`
+	Head     struct{ Ref, Label, SHA string }
+	Base     struct{ Ref, SHA string }
 }
 
 // pulls returns the pull requests of an app to staging, newest first.
 func (r *repository) pulls(t *testing.T, state, app string) []pull {
 	t.Helper()
+	return r.pullsFrom(t, state, "tagboat/staging/"+app)
+}
+
+func (r *repository) pullsFrom(t *testing.T, state, branch string) []pull {
+	t.Helper()
 	var all, found []pull
 	r.must(t, "GET", "/pulls?limit=50&sort=newest&state="+state, nil, &all)
 	for _, p := range all {
-		if p.Head.Label == "tagboat/staging/"+app {
+		if p.Head.Label == branch {
 			found = append(found, p)
 		}
 	}
@@ -180,9 +192,15 @@ func (r *repository) branches(t *testing.T) []string {
 // write is a person's commit on a branch, to a file that is there.
 func (r *repository) write(t *testing.T, branch, path, text, message string) {
 	t.Helper()
+	r.writeAs(t, "mei", branch, path, text, message)
+}
+
+func (r *repository) writeAs(t *testing.T, user, branch, path, text, message string) {
+	t.Helper()
 	var old struct{ SHA string }
 	r.must(t, "GET", "/contents/"+path+"?ref="+branch, nil, &old)
-	r.must(t, "PUT", "/contents/"+path, map[string]any{"branch": branch, "message": message, "content": encode(text), "sha": old.SHA}, nil)
+	in := map[string]any{"branch": branch, "message": message, "content": encode(text), "sha": old.SHA}
+	r.gitea.must(t, user, "PUT", "/repos/"+r.name+"/contents/"+path, in, nil)
 }
 
 // merge merges as a person does who presses the button as soon as Gitea, which

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +23,10 @@ type result struct {
 	Promotions    []struct {
 		Outcome     string
 		Reason      string
+		Ring        string
 		Proof       struct{ Status, Reason string }
+		Gates       []gate
+		Commit      string
 		PullRequest struct {
 			Number                      int
 			URL, HeadBranch, BaseBranch string
@@ -37,14 +41,20 @@ type result struct {
 	}
 }
 
+// gate is how a rule stands, and on what evidence.
+type gate struct{ Name, Status, Evidence string }
+
 // forge is where and as whom tagboat promotes.
 type forge struct {
 	args []string
 	env  []string
 }
 
-func (r *repository) forge() forge {
-	return forge{args: []string{"--forge", "gitea", "--repo", r.url()}, env: []string{"GITEA_TOKEN=" + r.gitea.bot}}
+func (r *repository) forge() forge { return r.as(r.gitea.bot) }
+
+// as is the repository with a user's token.
+func (r *repository) as(token string) forge {
+	return forge{args: []string{"--forge", "gitea", "--repo", r.url()}, env: []string{"GITEA_TOKEN=" + token}}
 }
 
 // promote runs the built command and reads its result; the environment is the
@@ -59,7 +69,29 @@ func (f forge) promote(t *testing.T, args ...string) result {
 }
 
 func (f forge) run(t *testing.T, args ...string) (result, error) {
-	command := exec.CommandContext(t.Context(), os.Getenv("TAGBOAT_BIN"), append([]string{"promote", "--output", "json"}, append(f.args, args...)...)...)
+	out, err := f.exec(t, append([]string{"promote", "--output", "json"}, args...)...)
+	if err != nil {
+		return result{}, err
+	}
+	r := result{exit: out.exit, stderr: out.stderr}
+	if err := json.Unmarshal([]byte(out.stdout), &r); err != nil {
+		return r, errors.New("the result is no JSON: " + err.Error() + "\n" + out.stdout + out.stderr)
+	}
+	if len(r.Promotions) != 1 {
+		return r, errors.New("want one promotion in the result:\n" + out.stdout)
+	}
+	return r, nil
+}
+
+// said is how a run of the built command ended.
+type said struct {
+	exit           int
+	stdout, stderr string
+}
+
+// exec runs a command of tagboat on the forge, whose token nobody may see.
+func (f forge) exec(t *testing.T, args ...string) (said, error) {
+	command := exec.CommandContext(t.Context(), os.Getenv("TAGBOAT_BIN"), slices.Concat(args[:1], f.args, args[1:])...)
 	home := t.TempDir()
 	command.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home}, f.env...)
 	command.Dir = home
@@ -68,22 +100,26 @@ func (f forge) run(t *testing.T, args ...string) (result, error) {
 	start := time.Now()
 	err := command.Run()
 	if command.ProcessState == nil {
-		return result{}, err
+		return said{}, err
 	}
-	r := result{exit: command.ProcessState.ExitCode(), stderr: stderr.String()}
-	t.Logf("tagboat promote %s: exit %d, %d ms\n%s", strings.Join(args, " "), r.exit, time.Since(start).Milliseconds(), stderr.String())
+	out := said{command.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	t.Logf("tagboat %s: exit %d, %d ms\n%s", strings.Join(args, " "), out.exit, time.Since(start).Milliseconds(), out.stderr)
 	for _, variable := range f.env {
-		if _, secret, _ := strings.Cut(variable, "="); strings.Contains(stdout.String()+stderr.String(), secret) && strings.Contains(variable, "TOKEN") {
-			t.Errorf("the token is in what tagboat printed:\n%s%s", stdout.String(), stderr.String())
+		if _, secret, _ := strings.Cut(variable, "="); strings.Contains(out.stdout+out.stderr, secret) && strings.Contains(variable, "TOKEN") {
+			t.Errorf("the token is in what tagboat printed:\n%s%s", out.stdout, out.stderr)
 		}
 	}
-	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
-		return r, errors.New("the result is no JSON: " + err.Error() + "\n" + stdout.String() + stderr.String())
+	return out, nil
+}
+
+// must runs a command that has to succeed, and answers what it printed.
+func (f forge) must(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := f.exec(t, args...)
+	if err != nil || out.exit != 0 {
+		t.Fatalf("tagboat %s: exit %d, %v\n%s", strings.Join(args, " "), out.exit, err, out.stderr)
 	}
-	if len(r.Promotions) != 1 {
-		return r, errors.New("want one promotion in the result:\n" + stdout.String())
-	}
-	return r, nil
+	return out.stdout
 }
 
 // want checks how the one promotion ended.

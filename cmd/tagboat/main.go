@@ -30,6 +30,7 @@ type tool struct {
 	env      func(string) string
 	job      ci.Job
 	redactor *ci.Redactor
+	readOnly bool   // the command commits nothing: an App's token need not be able to
 	mainHost string // of the config repository: TAGBOAT_TOKEN goes nowhere else
 	commands *ci.Commands
 	paces    *paces

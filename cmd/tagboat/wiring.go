@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -40,6 +41,7 @@ func (t *tool) opener(c *cli.Context) func(ctx context.Context, repository, forg
 	if own, err := scm.Locate(cmp.Or(strings.TrimSpace(c.String("repo")), t.job.Repository), scm.LocateOptions{Forge: named, CI: t.server()}); err == nil {
 		t.mainHost = own.Host
 	}
+	t.readOnly = slices.Contains([]string{"verify", "serve", "request", "status", "history", "holds"}, c.Command.Name)
 	return func(_ context.Context, repo, forge string) (scm.Repository, error) {
 		if forge == "" {
 			forge = named
@@ -121,7 +123,7 @@ func (t *tool) openGitHub(at scm.Location, transport scm.TransportOptions) (scm.
 		return nil, err
 	}
 	if (id != "" || key != "") && byName == "" && t.isMain(at) {
-		o.App = &github.App{ID: id, PrivateKey: key}
+		o.App = &github.App{ID: id, PrivateKey: key, ReadOnly: t.readOnly}
 		o.Transport.Pace = t.paces.of(at.Host, "App "+id)
 		return github.New(o)
 	}

@@ -24,6 +24,7 @@ type App struct {
 	ID             string // App id or client id
 	PrivateKey     string // PEM, PKCS#1 or PKCS#8; line ends may be written as \n
 	InstallationID int64  // 0: asked from GitHub
+	ReadOnly       bool   // nothing is committed or proposed: ask for reading these alone
 }
 
 // appCredential mints installation tokens for one repository, and renews them a
@@ -90,7 +91,7 @@ func (c *appCredential) authorize(req *http.Request) error {
 func (c *appCredential) current(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	needed := rightsOf(ctx)
+	needed := c.needed(ctx)
 	if held := c.minted[needed]; held.token != "" && c.now().Before(held.expires.Add(-renewBefore)) {
 		return held.token, nil
 	}
@@ -101,6 +102,16 @@ func (c *appCredential) current(ctx context.Context) (string, error) {
 	c.report(token.GetToken())
 	c.minted[needed] = mintedToken{token.GetToken(), token.GetExpiresAt().Time}
 	return token.GetToken(), nil
+}
+
+// needed are the rights of a call; where nothing is written, those of a promotion
+// shrink to reading.
+func (c *appCredential) needed(ctx context.Context) rights {
+	needed := rightsOf(ctx)
+	if needed == rightsToPromote && c.app.ReadOnly {
+		return rightsToLook
+	}
+	return needed
 }
 
 // drop forgets a token that was refused; it tells whether another can be minted.
@@ -118,7 +129,7 @@ func (c *appCredential) drop(token string) bool {
 func (c *appCredential) held(ctx context.Context) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.minted[rightsOf(ctx)].token
+	return c.minted[c.needed(ctx)].token
 }
 
 // renewing sends a request once more with a fresh token after a 401: GitHub
@@ -181,7 +192,7 @@ func (c *appCredential) ask(ctx context.Context, at time.Time) (*github.Installa
 	}
 	token, _, err := client.Apps.CreateInstallationToken(ctx, id, &github.InstallationTokenOptions{
 		Repositories: []string{c.name},
-		Permissions:  rightsOf(ctx).permissions(),
+		Permissions:  c.needed(ctx).permissions(),
 	})
 	if err == nil && token.GetToken() == "" {
 		err = errEmptyAnswer

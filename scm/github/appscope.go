@@ -12,6 +12,7 @@ type rights string
 
 const (
 	rightsToPromote rights = "contents:write and pull_requests:write on this repository"
+	rightsToLook    rights = "contents:read and pull_requests:read on this repository"
 	rightsToRead    rights = "statuses:read and checks:read on this repository"
 	rightsToPost    rights = "statuses:write on this repository"
 	rightsToAsk     rights = "members:read of the organisation"
@@ -25,6 +26,8 @@ func (s rights) words() string { return string(s) }
 func (s rights) permissions() *github.InstallationPermissions {
 	read, write := "read", "write"
 	switch s {
+	case rightsToLook:
+		return &github.InstallationPermissions{Contents: &read, PullRequests: &read}
 	case rightsToRead:
 		return &github.InstallationPermissions{Statuses: &read, Checks: &read}
 	case rightsToPost:

@@ -92,7 +92,12 @@ func (l *local) move(ctx context.Context, branch string, old, new plumbing.Hash,
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(lock) }() // a published lock is gone already
+	published := false
+	defer func() {
+		if !published { // else another process may hold a lock of this name by now
+			_ = os.Remove(lock)
+		}
+	}()
 	at, err := l.head(branch)
 	if err != nil {
 		return err
@@ -107,7 +112,9 @@ func (l *local) move(ctx context.Context, branch string, old, new plumbing.Hash,
 		return err
 	}
 	_ = os.Remove(file + "/") // an empty folder that a deleted branch left
-	return os.Rename(lock, file)
+	err = os.Rename(lock, file)
+	published = err == nil
+	return err
 }
 
 // conflict refuses the folder of another branch and a name below one.

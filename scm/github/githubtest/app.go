@@ -82,6 +82,7 @@ func getInstallation(s *Server, _ http.ResponseWriter, _ *request) (int, any) {
 func grants() []map[string]string {
 	return []map[string]string{
 		{"contents": "write", "pull_requests": "write"},
+		{"contents": "read", "pull_requests": "read"},
 		{"statuses": "read", "checks": "read"},
 		{"statuses": "write"},
 		{"members": "read"},

@@ -37,6 +37,12 @@ func (s *Server) lacking(r *request, token string) *Answer {
 	}
 	if !listed {
 		need = [2]string{"contents", "read"}
+		if strings.HasPrefix(r.op, "pulls/") {
+			need[0] = "pull_requests"
+		}
+		if r.Method != http.MethodGet {
+			need[1] = "write"
+		}
 	}
 	s.mu.Lock()
 	minted, isMinted := s.rights[token]

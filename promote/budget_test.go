@@ -1,6 +1,7 @@
 package promote_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -26,7 +27,8 @@ type calls struct {
 
 func (w *world) transport() scm.TransportOptions {
 	return scm.TransportOptions{
-		Base: slow{w},
+		Base:  slow{w},
+		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }, // the transport's clock moves with it
 		Observe: func(try scm.Try) {
 			w.calls.mu.Lock()
 			defer w.calls.mu.Unlock()

@@ -57,7 +57,7 @@ func openGitLab(t *testing.T, store *scmtest.Store, transport scm.TransportOptio
 
 func openGitea(version string) func(*testing.T, *scmtest.Store, scm.TransportOptions) scm.Repository {
 	return func(t *testing.T, store *scmtest.Store, transport scm.TransportOptions) scm.Repository {
-		fake := httptest.NewServer(giteatest.New(giteatest.Options{Store: store, Version: version, Report: t.Errorf}))
+		fake := httptest.NewServer(giteatest.New(giteatest.Options{Store: store, Version: version, Teams: []string{"release"}, Report: t.Errorf}))
 		t.Cleanup(fake.Close)
 		repo, err := gitea.New(gitea.Options{BaseURL: fake.URL, Owner: "acme", Name: "config", Token: "token", HTTP: transport})
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,8 +33,8 @@ func TestImages(t *testing.T) {
 	b := newBuilder(t)
 	b.bases(t)
 	t.Run("plain", func(t *testing.T) {
-		first := b.build(t, "plain")
-		if again := b.build(t, "plain", "--no-cache"); again != first {
+		first := b.build(t, "plain", runtime.GOARCH)
+		if again := b.build(t, "plain", runtime.GOARCH); again != first {
 			t.Errorf("built twice, the image is %s and %s", first, again)
 		}
 		b.wantConfig(t, "plain", "Tagboat")
@@ -55,10 +56,20 @@ func TestImages(t *testing.T) {
 		}
 	})
 	t.Run("shell", func(t *testing.T) {
-		b.build(t, "shell", "--target", "shell")
+		b.build(t, "shell", runtime.GOARCH, "--target", "shell")
 		b.wantConfig(t, "shell", "Tagboat with a shell")
 		if got := inside(t, b.mount(t, "shell"), "/bin/sh", "-c", "tagboat version"); got != "tagboat v0.0.1\n" {
 			t.Errorf("tagboat version in a shell says %q", got)
+		}
+	})
+	t.Run("for another processor", func(t *testing.T) {
+		if os.Getenv("TAGBOAT_GORELEASER") == "" {
+			t.Skip("SKIPPED: E2E_RELEASE=1 e2e/run builds for other processors")
+		}
+		other := map[string]string{"amd64": "arm64", "arm64": "amd64"}[runtime.GOARCH]
+		b.build(t, "other", other)
+		if got := architecture(t, "linux", filepath.Join(b.mount(t, "other"), "tagboat")); got != other {
+			t.Errorf("the image for %s has a binary for %s", other, got)
 		}
 	})
 }
@@ -143,13 +154,12 @@ func (b *builder) base(t *testing.T, name, dockerfile, root string) {
 	b.run(t, "build", "--isolation", "chroot", "--pull-never", "--quiet", "--tag", "localhost/"+name, "--file", file, root)
 }
 
-// build builds the Dockerfile for this machine and returns the digest of what a
-// registry would get.
-func (b *builder) build(t *testing.T, name string, options ...string) (digest string) {
+// build builds the Dockerfile and returns the digest of what a registry would get.
+func (b *builder) build(t *testing.T, name, processor string, options ...string) (digest string) {
 	t.Helper()
 	goEnv := func(name string) string { return strings.TrimSpace(output(t, "go", "env", name)) }
 	args := []string{
-		"build", "--isolation", "chroot", "--pull-never", "--quiet", "--timestamp", "0", "--platform", "linux/" + goEnv("GOARCH"),
+		"build", "--isolation", "chroot", "--pull-never", "--quiet", "--timestamp", "0", "--platform", "linux/" + processor,
 		"--build-arg", "GO_IMAGE=localhost/go-base", "--build-arg", "SHELL_IMAGE=localhost/shell-base",
 		"--build-arg", "VERSION=v0.0.1", "--build-arg", "REVISION=" + strings.Repeat("c0ffee12", 5),
 		"--volume", "/usr:/usr:ro", "--volume", goEnv("GOROOT") + ":/goroot:ro",

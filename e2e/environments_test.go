@@ -110,14 +110,31 @@ func (h *house) kustomization(base, tag string) string {
 }
 
 // TestEnvironments tells the way of an image under a team's rules, on a Gitea that
-// holds them at the merge: tagboat/policy is required there.
+// holds them at the merge: tagboat/policy is required there. Then it promotes to
+// what is no directory of the config repository's default branch.
 func TestEnvironments(t *testing.T) {
 	g, registry := startGitea(t), startRegistry(t)
-	h := buildHouse(t, g, registry)
-	for _, chapter := range []struct {
-		name string
-		tell func(*testing.T)
-	}{
+	t.Run("story", func(t *testing.T) { buildHouse(t, g, registry).story(t) })
+	t.Run("places", func(t *testing.T) { findPlaces(t, g, registry).story(t) })
+}
+
+// chapter is a part of a story. Each begins where the one before ended.
+type chapter struct {
+	name string
+	tell func(*testing.T)
+}
+
+func tell(t *testing.T, chapters []chapter) {
+	t.Helper()
+	for _, c := range chapters {
+		if !t.Run(c.name, c.tell) {
+			return
+		}
+	}
+}
+
+func (h *house) story(t *testing.T) {
+	tell(t, []chapter{
 		{"a build goes to dev without a pull request", h.toDev},
 		{"Gitea merges to staging when policy and approval are there", h.toStaging},
 		{"production waits for its gates", h.gates},
@@ -125,11 +142,7 @@ func TestEnvironments(t *testing.T) {
 		{"a forged head branch is red", h.forged},
 		{"the next ring, in a freeze that mei overrides", h.overridden},
 		{"what was rolled back is held", h.rolledBack},
-	} {
-		if !t.Run(chapter.name, chapter.tell) {
-			return // each begins where the one before ended
-		}
-	}
+	})
 }
 
 func (h *house) toDev(t *testing.T) {

@@ -87,14 +87,22 @@ func (g *gitea) text(t *testing.T, path string) string {
 // repository makes acme/NAME with the files, and lets the bot write to it.
 func (g *gitea) repository(t *testing.T, name string, files map[string]string) *repository {
 	t.Helper()
-	g.must(t, "mei", "POST", "/orgs/acme/repos", map[string]any{"name": name, "auto_init": true, "default_branch": "main"}, nil)
-	r := &repository{gitea: g, name: "acme/" + name}
+	return g.repositoryOf(t, "acme", map[string]any{"name": name}, "tagboat-bot", files)
+}
+
+// repositoryOf makes an organisation's repository with these options and files on
+// main, and lets one user write to it.
+func (g *gitea) repositoryOf(t *testing.T, org string, options map[string]any, writer string, files map[string]string) *repository {
+	t.Helper()
+	options["auto_init"], options["default_branch"] = true, "main"
+	g.must(t, "mei", "POST", "/orgs/"+org+"/repos", options, nil)
+	r := &repository{gitea: g, name: fmt.Sprintf("%s/%s", org, options["name"])}
 	var changes []map[string]any
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		changes = append(changes, map[string]any{"operation": "create", "path": path, "content": encode(files[path])})
 	}
 	r.must(t, "POST", "/contents", map[string]any{"branch": "main", "message": "Add the apps", "files": changes}, nil)
-	r.must(t, "PUT", "/collaborators/tagboat-bot", map[string]any{"permission": "write"}, nil)
+	r.must(t, "PUT", "/collaborators/"+writer, map[string]any{"permission": "write"}, nil)
 	return r
 }
 

@@ -259,12 +259,58 @@ func TestAsk(t *testing.T) {
 		{"by hand", chatops.Ask{Command: "/hold staging x"}, "ann", "held", ""},
 		{"by hand, no right", chatops.Ask{Command: "/hold staging x"}, "li", "refused", "li may not write"},
 		{"no command", chatops.Ask{Command: "dance"}, "mei", "refused", "none of the commands"},
+		{"a pipeline with a right to write gives a command", chatops.Ask{Command: "/release staging"}, "todo-ci", "refused", "commands are for people"},
+		{"the server for itself", chatops.Ask{Command: "/release staging"}, "tagboat", "refused", "commands are for people"},
 	}
+	w.grant("todo-ci", "write")
+	w.grant("tagboat", "write")
 	for _, tt := range tests {
-		starter := func(context.Context) (scm.Starter, error) { return scm.Starter{Login: tt.starter}, nil }
+		starter := func(context.Context) (scm.Starter, error) {
+			return scm.Starter{Login: tt.starter, Event: "workflow_dispatch"}, nil
+		}
 		a, err := w.bot.Ask(t.Context(), tt.ask, chatops.Job{Starter: starter, Accept: accept, Teller: teller()})
 		if err != nil || a.Word() != tt.want || !strings.Contains(fmt.Sprint(a.Err), tt.says) {
 			t.Errorf("%s: %s, %v %v, %v; want %s, %q", tt.name, a.Word(), a.Err, a.Errors, err, tt.want, tt.says)
 		}
+	}
+}
+
+// TestNobodyBehindIt: a trigger, another project's job and a program act in the name
+// of an account that may write, and whose person has asked for nothing.
+func TestNobodyBehindIt(t *testing.T) {
+	w := newWorld(t, onGitLab)
+	for _, starter := range []scm.Starter{
+		{Login: "mei", Event: "trigger"}, {Login: "mei", Event: "pipeline"}, {Login: "mei", Event: "schedule"}, {Login: "mei", Event: "push"}, {Login: "mei"},
+		{Login: "ann", Event: "api", Kind: scm.AuthorBot},
+	} {
+		job := chatops.Job{Starter: func(context.Context) (scm.Starter, error) { return starter, nil }, Teller: teller()}
+		a, err := w.bot.Ask(t.Context(), chatops.Ask{Command: "/hold production x"}, job)
+		if err != nil || !errors.Is(a.Err, chatops.ErrNoRight) {
+			t.Errorf("%+v: %s, %v, %v", starter, a.Word(), a.Err, err)
+		}
+	}
+}
+
+// TestTold: what a comment was when it was made is the server's word. Who may only
+// start the workflow could have edited it within the second that forges tell.
+func TestTold(t *testing.T) {
+	w := newWorld(t, onGitHub)
+	e := w.say("mei", "/promote todo-api to guarded")
+	ask := chatops.Ask{Comment: e.CommentAt, LineHash: chatops.LineHash(e.Line)}
+	by := func(login string) chatops.Job {
+		return chatops.Job{
+			Starter: func(context.Context) (scm.Starter, error) {
+				return scm.Starter{Login: login, Event: "workflow_dispatch"}, nil
+			},
+			Forum:  func(context.Context, string) (scm.Conversation, error) { return w.forge, nil },
+			Accept: chatops.Accept{Speakers: []string{"tagboat"}}, Teller: teller(),
+		}
+	}
+	a, err := w.bot.Ask(t.Context(), ask, by("ann"))
+	if bodies, signs := w.replies(e); !errors.Is(err, chatops.ErrNoRight) || len(w.pulls())+len(bodies)+len(signs) > 0 {
+		t.Errorf("%s, %v, %q %q", a.Word(), err, bodies, signs)
+	}
+	if a, err = w.bot.Ask(t.Context(), ask, by("tagboat")); err != nil || a.Word() != "opened" {
+		t.Errorf("%s, %v %v, %v", a.Word(), a.Err, a.Errors, err)
 	}
 }

@@ -143,8 +143,9 @@ func (a Answer) refused() bool {
 
 // Accept is what the receiving workflow takes by its inputs.
 type Accept struct {
-	// Speakers are the logins whose dispatches may speak for chat users: the account
-	// of tagboat serve.
+	// Speakers are the logins whose dispatches may speak for chat users, and tell of
+	// comments: the account of tagboat serve. Whoever else says what a comment was
+	// when it was made may have edited it.
 	Speakers []string
 	// Requesters are the logins that may ask for images without a right to write: the
 	// accounts of applications' pipelines, each with its apps.
@@ -153,8 +154,7 @@ type Accept struct {
 
 // Job is what a job that was dispatched can ask for.
 type Job struct {
-	// Starter asks the forge who started it. A comment needs no answer: its author
-	// asks.
+	// Starter asks the forge who started it.
 	Starter func(context.Context) (scm.Starter, error)
 	// Forum opens the repository in which a comment stands.
 	Forum  func(ctx context.Context, repository string) (scm.Conversation, error)
@@ -164,21 +164,24 @@ type Job struct {
 
 // Ask does what a job's inputs ask.
 func (b *Bot) Ask(ctx context.Context, ask Ask, job Job) (Answer, error) {
+	starter, err := job.Starter(ctx)
+	if err != nil {
+		return Answer{}, err
+	}
 	if ask.Comment.ID != 0 {
+		if !job.Accept.speaks(starter.Login) {
+			return Answer{}, fmt.Errorf("%w: %s may not tell of comments: the workflow names who may with --speaker", ErrNoRight, starter.Login)
+		}
 		forum, err := job.Forum(ctx, ask.Comment.Repository)
 		if err != nil {
 			return Answer{}, err
 		}
 		return b.comment(ctx, forum, ask.Comment, ask.LineHash, "", job.Teller)
 	}
-	starter, err := job.Starter(ctx)
-	if err != nil {
-		return Answer{}, err
-	}
 	if ask.Image.Repository != "" {
 		return b.image(ctx, ask, starter.Login, job.Accept), nil
 	}
-	return b.line(ctx, ask, starter.Login, job.Accept), nil
+	return b.line(ctx, ask, starter, job.Accept), nil
 }
 
 // Line does a command that a person gave to the job itself: in GitLab's ChatOps.
@@ -187,10 +190,11 @@ func (b *Bot) Line(ctx context.Context, line, login string) Answer {
 	if line = strings.TrimSpace(FirstLine(line)); !strings.HasPrefix(line, "/") {
 		line = "/" + line
 	}
-	return b.line(ctx, Ask{Command: line}, login, Accept{})
+	return b.line(ctx, Ask{Command: line}, scm.Starter{Login: login, Event: "chat"}, Accept{})
 }
 
-func (b *Bot) line(ctx context.Context, ask Ask, login string, accept Accept) Answer {
+func (b *Bot) line(ctx context.Context, ask Ask, starter scm.Starter, accept Accept) Answer {
+	login := starter.Login
 	command, parsed := Parse(ask.Command)
 	if errors.Is(parsed, ErrNotCommand) {
 		parsed = &SyntaxError{Verb: Help, Problem: "it is none of the commands, which " + Help.Usage() + " lists"}
@@ -203,6 +207,8 @@ func (b *Bot) line(ctx context.Context, ask Ask, login string, accept Accept) An
 			return a
 		}
 		login, a.Login = speaks, speaks
+	} else if a.Err = accept.person(starter); a.Err != nil {
+		return a
 	}
 	a, err := b.decide(ctx, a, func() error { return parsed }, Order{Command: command, Login: login})
 	if err != nil {
@@ -213,7 +219,7 @@ func (b *Bot) line(ctx context.Context, ask Ask, login string, accept Accept) An
 
 // speaks is the login of a chat user for whom a starter speaks.
 func (b *Bot) speaks(ctx context.Context, user, starter string, accept Accept) (string, error) {
-	if !slices.ContainsFunc(accept.Speakers, func(who string) bool { return strings.EqualFold(who, starter) }) {
+	if !accept.speaks(starter) {
 		return "", fmt.Errorf("%w: %s may not speak for chat users: the workflow names who may with --speaker", ErrNoRight, starter)
 	}
 	repo, err := b.Promoter.Open(ctx, b.Request.Repository, "")
@@ -226,6 +232,23 @@ func (b *Bot) speaks(ctx context.Context, user, starter string, accept Accept) (
 	}
 	team, id, _ := strings.Cut(strings.TrimPrefix(user, "slack:"), "/")
 	return ChatLogin(names, team, id)
+}
+
+func (a Accept) speaks(login string) bool {
+	return slices.ContainsFunc(a.Speakers, func(who string) bool { return strings.EqualFold(who, login) })
+}
+
+// person says why no person stands behind a command that a starter gives for
+// itself. A pipeline's account may have a right to write, for without one Gitea and
+// GitLab start nothing; a trigger or another project's job starts in the name of
+// somebody who knows nothing of it.
+func (a Accept) person(s scm.Starter) error {
+	_, requester := a.apps(s.Login)
+	byHand := slices.Contains([]string{"workflow_dispatch", "chat", "api", "web"}, s.Event)
+	if s.Kind != scm.AuthorBot && byHand && !requester && !a.speaks(s.Login) {
+		return nil
+	}
+	return fmt.Errorf("%w: commands are for people: %s (%s) may ask for images with tagboat request", ErrNoRight, s.Login, s.Event)
 }
 
 // image promotes what a build has pushed, for a requester that the workflow takes.
@@ -259,16 +282,24 @@ func (b *Bot) image(ctx context.Context, ask Ask, login string, accept Accept) A
 	return b.Do(ctx, Order{Command: a.Command, Login: login, Image: ask.Image})
 }
 
+// apps are those that a login may ask for, if the workflow takes any of it.
+func (a Accept) apps(login string) (apps []string, known bool) {
+	for who, list := range a.Requesters {
+		if strings.EqualFold(who, login) {
+			apps, known = append(apps, list...), true
+		}
+	}
+	return apps, known
+}
+
 // image says why a login may not ask for an app, or nothing.
 func (a Accept) image(login, app string) error {
-	for who, apps := range a.Requesters {
-		if !strings.EqualFold(who, login) {
-			continue
-		}
-		if slices.Contains(apps, app) {
-			return nil
-		}
+	apps, known := a.apps(login)
+	switch {
+	case !known:
+		return fmt.Errorf("%w: the workflow takes nothing from %s: it names who may ask with --accept %s=%s", ErrNoRight, login, login, app)
+	case !slices.Contains(apps, app):
 		return fmt.Errorf("%w: %s may ask for %s, not for %s", ErrNoRight, login, strings.Join(apps, ", "), app)
 	}
-	return fmt.Errorf("%w: the workflow takes nothing from %s: it names who may ask with --accept %s=%s", ErrNoRight, login, login, app)
+	return nil
 }

@@ -290,7 +290,7 @@ func (c *chatRoom) webhook(t *testing.T, issue int) {
 	c.say(t, "mei", issue, "/hold production todo-api until 2h it migrates")
 	events := []string{}
 	for range 2 {
-		done := c.runner.next(t, "chatops")
+		done := c.runner.next(t, "chatops", "--speaker=tagboat-bot")
 		events = append(events, done.event)
 		if done.exit != 0 {
 			t.Fatalf("%+v", done)
@@ -306,7 +306,7 @@ func (c *chatRoom) webhook(t *testing.T, issue int) {
 	}
 	c.say(t, "mei", issue, "/release production todo-api")
 	for range 2 {
-		c.runner.next(t, "chatops")
+		c.runner.next(t, "chatops", "--speaker=tagboat-bot")
 	}
 }
 

@@ -65,6 +65,9 @@ func (h *house) rule(t *testing.T, r rules) {
 	h.write(t, "main", "tagboat.yaml", h.yaml(r), "Set other rules")
 }
 
+// soak lets a second pass by the forge's clock, which tells whole ones.
+func soak() { time.Sleep(2100 * time.Millisecond) }
+
 // window is a daily freeze of one hour that begins some time from now.
 func window(from time.Duration) string {
 	begins := time.Now().UTC().Add(from)
@@ -171,6 +174,7 @@ func (h *house) toStaging(t *testing.T) {
 		t.Errorf("what Gitea merged by itself (-want +got):\n%s", diff)
 	}
 	shoot(t, merged.URL, "4-staging-merged")
+	soak()
 }
 
 func (h *house) gates(t *testing.T) {
@@ -260,6 +264,7 @@ func (h *house) forged(t *testing.T) {
 }
 
 func (h *house) overridden(t *testing.T) {
+	soak()
 	h.status(t, "argocd/todo-canary", "success", "Healthy")
 	h.rule(t, rules{"1s", 1, window(-10 * time.Minute)})
 	h.blocked(t, h.bot, map[string]string{"freeze": "pending: frozen from "})

@@ -113,6 +113,7 @@ func (p *places) story(t *testing.T) {
 
 // toLive promotes where the config repository's own token sees nothing.
 func (p *places) toLive(t *testing.T) {
+	soak()
 	args := []string{"--from", "qa", "--to", "production", "--all"}
 	if r := p.alone.promote(t, args...); r.exit != 1 || !strings.Contains(r.Promotions[0].Error.Message, "ops/live") {
 		t.Errorf("with a token that cannot see ops/live: exit %d, %+v", r.exit, r.Promotions[0].Error)

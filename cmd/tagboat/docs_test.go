@@ -100,9 +100,9 @@ func optionTable(b *strings.Builder, c *cli.Command) {
 	}
 }
 
-var markdownMarks = strings.NewReplacer("|", `\|`, "*", `\*`, "_", `\_`, "<", "&lt;", "[", `\[`)
-
-func markdownText(s string) string { return markdownMarks.Replace(s) }
+func markdownText(s string) string {
+	return strings.NewReplacer("|", `\|`, "*", `\*`, "_", `\_`, "<", "&lt;", "[", `\[`).Replace(s)
+}
 
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
@@ -164,7 +164,7 @@ func TestShownCommands(t *testing.T) {
 // TestShownCommandsAreRefused: the checks of TestShownCommands can fail.
 func TestShownCommandsAreRefused(t *testing.T) {
 	for _, line := range []string{
-		"tagboat promot --repo acme/config", "tagboat promote --repoo acme/config", "tagboat promote --prove maybe", "tagboat hold production --untill 2h",
+		"tagboat promot --repo acme/config", "tagboat promote --repoo acme/config", "tagboat promote --prove maybe", "tagboat hold production --till 2h",
 	} {
 		if parses(strings.Fields(line)) == nil {
 			t.Errorf("%s passed", line)

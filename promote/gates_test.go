@@ -135,6 +135,7 @@ func TestApprovals(t *testing.T) {
 	rows := map[string]row{
 		"nobody":                    {func(*world, int) {}, none, "approvals pending: 0 of 1"},
 		"who may write":             {by("mei"), none, "approvals passed: 1 of 1 approvals of"},
+		"who merged it":             {by("a-person"), none, "approvals passed: 1 of 1"},
 		"who may read":              {by("li"), none, "approvals pending: 0 of 1"},
 		"who asks, the forge says":  {by("mei"), as("Mei"), "approvals pending: 0 of 1"},
 		"who asks, a job says":      {by("mei"), asked("mei"), "approvals pending: 0 of 1"},
@@ -157,7 +158,7 @@ func TestApprovals(t *testing.T) {
 			}
 			t.Run(name+", "+what, func(t *testing.T) {
 				w := newTeam(t, forges()[name], "gates: {approvals: 1}")
-				for _, login := range []string{"mei", "anna", "tomas"} {
+				for _, login := range []string{"mei", "anna", "tomas", "a-person"} {
 					w.store.SetPermission(login, write(name))
 				}
 				w.store.SetPermission("li", read(name))

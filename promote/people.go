@@ -143,7 +143,10 @@ func (r *rules) approved(ctx context.Context, s *source, arrival inventory.Arriv
 	if err != nil {
 		return g, err
 	}
-	not := slices.Concat([]string{pr.Author, askers[0], arrival.Trailers.Requester, arrival.Commit.Author}, r.told)
+	not := slices.Concat([]string{pr.Author, askers[0], arrival.Trailers.Requester}, r.told)
+	if len(arrival.Commit.Parents) < 2 { // a merge commit's author is who merged
+		not = append(not, arrival.Commit.Author)
+	}
 	authors, err := changedBy(ctx, s.repo, arrival)
 	if err != nil {
 		return g, err

@@ -50,9 +50,9 @@ func TestRelease(t *testing.T) {
 func release(t *testing.T, clone string) {
 	t.Helper()
 	git(t, clone, "tag", "v0.0.1")
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Minute)
 	defer cancel()
-	build := exec.CommandContext(ctx, tool(t, "TAGBOAT_GORELEASER"), "release", "--snapshot", "--clean", "--skip=sign")
+	build := exec.CommandContext(ctx, tool(t, "TAGBOAT_GORELEASER"), "release", "--snapshot", "--clean", "--skip=sign", "--timeout=60m")
 	build.Dir = clone
 	bin := filepath.Dir(tool(t, "TAGBOAT_GORELEASER"))
 	build.Env = append(os.Environ(), "SOURCE_DATE_EPOCH=0", "PATH="+bin+":"+os.Getenv("PATH"))

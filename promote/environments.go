@@ -30,7 +30,14 @@ type Environments struct {
 	Ring string   // "": the next ring that is not there yet
 	From string   // "": Request.Images are promoted; else what this environment runs
 	Apps []string // with From: which apps; none means all
+	// Since is when the promotion was asked for, by the forge's clock: what came to a
+	// source after it was not meant. The zero time asks nothing.
+	Since time.Time
 }
+
+// ErrLater is returned where a source runs what it runs since after
+// Environments.Since.
+var ErrLater = errors.New("it came after the promotion was asked for")
 
 // RunEnvironments makes the promotions that tagboat.yaml gives for a request: an
 // app's images to environments, or what one environment runs to the next. Several
@@ -377,7 +384,25 @@ func (o *order) rules(ctx context.Context, j job) (*rules, error) {
 		}
 		r.sources = append(r.sources, sources...)
 	}
-	return r, nil
+	return r, o.meant(ctx, r.sources)
+}
+
+// meant demands that the sources run what they ran when the promotion was asked
+// for. It is asked of the commit that is promoted.
+func (o *order) meant(ctx context.Context, sources []*source) error {
+	if o.e.Since.IsZero() {
+		return nil
+	}
+	for _, s := range sources {
+		arrival, err := inventory.Arrived(ctx, s.target(), s.commit)
+		if err != nil {
+			return err
+		}
+		if arrival.At.After(o.e.Since) {
+			return fmt.Errorf("%w: %s runs %v since %s", ErrLater, s.at, s.images, arrival.At.UTC().Format(time.RFC3339))
+		}
+	}
+	return nil
 }
 
 // request is the user's request with what the configuration adds to it: where the
@@ -401,7 +426,7 @@ func (o *order) request(ctx context.Context, j job, rules *rules) (Request, iden
 		return fail(err)
 	}
 	q := o.q.under(rules.policy)
-	q.Base, q.rules, q.names, q.turn = tip.Branch, rules, o.names(j.apps, rules.sources), j.turn
+	q.Base, q.rules, q.names, q.turn = tip.Branch, rules, o.names(j.apps, rules.from()), j.turn
 	q.imagesAt = map[string][]string{}
 	files := repo.Files(ctx, tip.Commit.SHA)
 	for _, app := range j.apps {
@@ -435,7 +460,7 @@ func (r *rules) repositories(app string) []string {
 	for _, i := range r.config.Apps[app].Images {
 		names = append(names, i.Repository)
 	}
-	for _, s := range r.sources {
+	for _, s := range r.from() {
 		for _, ref := range s.images {
 			if s.app == app {
 				names = append(names, ref.Repository)
@@ -443,6 +468,14 @@ func (r *rules) repositories(app string) []string {
 		}
 	}
 	return names
+}
+
+// from is what images were read from: the sources, or the past of the place itself.
+func (r *rules) from() []*source {
+	if r.back == nil {
+		return r.sources
+	}
+	return []*source{{app: r.back.app, at: r.at, built: r.config.Apps[r.back.app].Images, images: r.back.to.Images}}
 }
 
 // images are what the sources run: those of an app agree.

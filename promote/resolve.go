@@ -44,7 +44,7 @@ func (p *Promoter) ask(ctx context.Context, q Request, pinned []string) ([]Resol
 	queries := make([]registry.Query, len(q.Images))
 	for i, ref := range q.Images {
 		if q.fromSource() {
-			ref.Tag = "" // the source's files tell the digest; the tag may point elsewhere by now
+			ref.Tag = "" // files tell the digest; the tag may point elsewhere by now
 		}
 		queries[i] = registry.Query{Reference: ref, Platforms: q.Platforms, Pinned: pinned, AllowMoved: q.AllowMoved, Wait: q.Wait}
 	}
@@ -119,8 +119,11 @@ func (r *run) pick(here []overlay.Entry, dir string, ref image.Reference) ([]ove
 	return picked, err
 }
 
-// fromSource says whether the images were read from another environment.
-func (q Request) fromSource() bool { return q.rules != nil && q.rules.e.From != "" }
+// fromSource says whether the images were read from another environment, or from
+// the history of this one.
+func (q Request) fromSource() bool {
+	return q.rules != nil && (q.rules.e.From != "" || q.rules.back != nil)
+}
 
 // builtAs is the repository that the build pushes an image to that a source runs
 // from elsewhere; "" where it is none.
@@ -128,7 +131,7 @@ func (q Request) builtAs(ref image.Reference) string {
 	if !q.fromSource() {
 		return ""
 	}
-	for _, s := range q.rules.sources {
+	for _, s := range q.rules.from() {
 		for n, runs := range s.images {
 			if runs.Repository == ref.Repository && s.built[n].Repository != ref.Repository {
 				return s.built[n].Repository

@@ -375,6 +375,12 @@ func (r *run) rollbackCommand() string {
 	if r.id.Ring != "" {
 		words = append(words, "--ring", r.id.Ring)
 	}
+	if b := r.q.back(); b != nil {
+		if len(b.was.Images) == 0 {
+			return "" // what was not pinned does not come back
+		}
+		words = append(words, "--to", b.was.Images[0].Digest)
+	}
 	return strings.Join(words, " ")
 }
 

@@ -148,7 +148,10 @@ func (r *run) decide(ctx context.Context, s *state, h *head, sets []overlay.Set,
 		return r.foreign(s, h, pr)
 	}
 	proposed := r.live(s, h, pr)
-	if reason := r.outdated(ctx, sets, res.Images, proposed, "proposed on "+r.id.Branch); reason != "" {
+	// what an environment runs now is what is promoted from it: a newer proposal is of
+	// what it ran before, or forged
+	sourced := r.q.rules != nil && len(r.q.rules.sources) > 0
+	if reason := r.outdated(ctx, sets, res.Images, proposed, "proposed on "+r.id.Branch); reason != "" && !sourced {
 		res.Outcome, res.Reason = Outdated, reason
 		return nil
 	}

@@ -44,6 +44,24 @@ func TestSoak(t *testing.T) {
 	}
 }
 
+// TestSourceWentBack: an open pull request for what the source no longer runs is made
+// to say what it runs, though that is older.
+func TestSourceWentBack(t *testing.T) {
+	for name, forge := range forges() {
+		t.Run(name, func(t *testing.T) {
+			w := newTeam(t, forge)
+			w.setTo(file, "v3")
+			w.wantOnward(promote.Opened, "")
+			w.setTo(file, "v2")
+			res := w.wantOnward(promote.Updated, "order passed")
+			if got := w.fileAt(res.HeadBranch, productionFile); !strings.Contains(got, w.v(2)) {
+				t.Errorf("%s runs:\n%s", res.HeadBranch, got)
+			}
+			w.wantOnward(promote.Unchanged, "")
+		})
+	}
+}
+
 // TestSoakCannotBeAsked: plain git has neither times nor statuses: no answer is no pass.
 func TestSoakCannotBeAsked(t *testing.T) {
 	w := newTeam(t, forges()["gitea"], "gates: {soak: 1h, checks: [argocd/x], approvals: 1}")

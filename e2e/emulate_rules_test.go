@@ -74,7 +74,7 @@ func (m *market) toStaging(t *testing.T) {
 	opened := m.github.forge().promote(t, "--from", "dev", "--to", "staging", "--all").want(t, 0, "opened").Promotions[0]
 	m.wantPolicy(t, "tagboat/staging/todo-api", "success: diff, order")
 	at := fmt.Sprintf("/pulls/%d", opened.PullRequest.Number)
-	m.github.callAs(t, "li", "POST", at+"/reviews", map[string]any{"event": "APPROVE"}, nil)
+	m.github.call(t, "POST", at+"/reviews", map[string]any{"event": "APPROVE"}, nil)
 	m.github.call(t, "PUT", at+"/merge", map[string]any{}, nil)
 	m.wantFile(t, "staging")
 }

@@ -22,12 +22,11 @@ import (
 const emulateSeed = `tokens:
   e2e-bot-token: {login: tagboat-bot, scopes: [repo]}
   e2e-mei-token: {login: mei, scopes: [repo]}
-  e2e-li-token: {login: li, scopes: [repo]}
 github:
-  users: [{login: tagboat-bot}, {login: mei}, {login: li}]
+  users: [{login: tagboat-bot}, {login: mei}]
   orgs:
     - login: acme
-      members: [{login: mei, role: admin}, {login: tagboat-bot, role: admin}, {login: li, role: admin}]
+      members: [{login: mei, role: admin}, {login: tagboat-bot, role: admin}]
   repos:
     - {owner: acme, name: config, auto_init: true, default_branch: main}
 `
@@ -62,11 +61,6 @@ func (g *github) forge() forge {
 
 func (g *github) call(t *testing.T, method, path string, in, out any) {
 	t.Helper()
-	g.callAs(t, "mei", method, path, in, out)
-}
-
-func (g *github) callAs(t *testing.T, user, method, path string, in, out any) {
-	t.Helper()
 	body, err := json.Marshal(in)
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +69,7 @@ func (g *github) callAs(t *testing.T, user, method, path string, in, out any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request.Header.Set("Authorization", "Bearer e2e-"+user+"-token")
+	request.Header.Set("Authorization", "Bearer e2e-mei-token")
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)

@@ -93,13 +93,12 @@ func (b *Bot) promote(ctx context.Context, o Order) ([]promote.Result, []error, 
 		q.Images = []image.Reference{o.Image}
 		return b.Promoter.RunEnvironments(ctx, q, to)
 	}
+	if c.Digest == "" {
+		return b.meant(ctx, o, q)
+	}
 	running, err := b.sources(ctx, o)
 	if err != nil {
 		return nil, nil, err
-	}
-	if c.Digest == "" {
-		to.From, to.Apps = c.From, []string{c.App}
-		return b.Promoter.RunEnvironments(ctx, q, to)
 	}
 	ref, err := b.pinned(c, running)
 	if err != nil {
@@ -109,6 +108,20 @@ func (b *Bot) promote(ctx context.Context, o Order) ([]promote.Result, []error, 
 	return b.Promoter.RunEnvironments(ctx, q, to)
 }
 
+// meant promotes what the source ran when the command was given, and runs still.
+func (b *Bot) meant(ctx context.Context, o Order, q promote.Request) ([]promote.Result, []error, error) {
+	c := o.Command
+	results, errs, err := b.Promoter.RunEnvironments(ctx, q, promote.Environments{
+		To: []string{c.Environment}, Ring: c.Ring, From: c.From, Apps: []string{c.App}, Since: o.Since,
+	})
+	for _, late := range errs {
+		if errors.Is(late, promote.ErrLater) {
+			return nil, nil, fmt.Errorf("%w than when the command was given: %w; give it again to promote that", ErrChanged, late)
+		}
+	}
+	return results, errs, err
+}
+
 // running is what one of the sources of a promotion runs.
 type running struct {
 	at     config.Place
@@ -116,7 +129,7 @@ type running struct {
 	images []image.Reference
 }
 
-// sources reads what the sources run, and since when.
+// sources reads what the sources run.
 func (b *Bot) sources(ctx context.Context, o Order) ([]running, error) {
 	repo, err := b.Promoter.Open(ctx, b.Request.Repository, "")
 	if err != nil {
@@ -143,7 +156,7 @@ func (b *Bot) sources(ctx context.Context, o Order) ([]running, error) {
 	}
 	var all []running
 	for _, at := range places {
-		r, err := b.source(ctx, repo, names, at, o)
+		r, err := b.source(ctx, repo, names, at, o.Command.App)
 		if err != nil {
 			return nil, fmt.Errorf("%s in %s: %w", o.Command.App, at, err)
 		}
@@ -152,8 +165,8 @@ func (b *Bot) sources(ctx context.Context, o Order) ([]running, error) {
 	return all, nil
 }
 
-func (b *Bot) source(ctx context.Context, repo scm.Repository, names *config.Config, at config.Place, o Order) (running, error) {
-	r := running{at: at, built: names.Apps[o.Command.App].Images}
+func (b *Bot) source(ctx context.Context, repo scm.Repository, names *config.Config, at config.Place, app string) (running, error) {
+	r := running{at: at, built: names.Apps[app].Images}
 	environment, err := names.Environment(at.Environment)
 	if err != nil {
 		return r, err
@@ -167,21 +180,12 @@ func (b *Bot) source(ctx context.Context, repo scm.Repository, names *config.Con
 	if err != nil {
 		return r, err
 	}
-	t := inventory.Target{Repo: repo, Branch: tip.Branch, Images: r.built}
 	files := repo.Files(ctx, tip.Commit.SHA)
-	if t.Dirs, err = names.Targets(files, o.Command.App, at.Environment, at.Ring); err != nil {
+	dirs, err := names.Targets(files, app, at.Environment, at.Ring)
+	if err != nil {
 		return r, err
 	}
-	if o.Since.IsZero() || o.Command.Digest != "" { // a digest says what is meant
-		r.images, err = inventory.Running(files, t.Dirs, t.Images)
-		return r, err
-	}
-	arrival, err := inventory.Arrived(ctx, t, tip.Commit.SHA)
-	if err == nil && arrival.At.After(o.Since) {
-		err = fmt.Errorf("%w: %s runs %v since %s, which is after the command was given: give it again to promote that",
-			ErrChanged, at, arrival.Images, arrival.At.UTC().Format(time.RFC3339))
-	}
-	r.images = arrival.Images
+	r.images, err = inventory.Running(files, dirs, r.built)
 	return r, err
 }
 

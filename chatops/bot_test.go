@@ -82,7 +82,7 @@ func TestRefused(t *testing.T) {
 		}, cause: chatops.ErrEdited, want: "edited"},
 		{name: "staging changed", author: "mei", text: "/promote todo-api to production", then: func(w *world, _ *chatops.Event) {
 			w.stage("v3", w.v3)
-		}, cause: chatops.ErrChanged, want: "after the command was given"},
+		}, cause: chatops.ErrChanged, want: "it came after the promotion was asked for: staging runs"},
 		{name: "an old one", author: "mei", text: "/release production", then: func(w *world, _ *chatops.Event) {
 			w.store.Advance(2 * time.Hour)
 		}, cause: chatops.ErrStale, want: "2h0m0s ago"},
@@ -312,5 +312,28 @@ func TestTold(t *testing.T) {
 	}
 	if a, err = w.bot.Ask(t.Context(), ask, by("tagboat")); err != nil || a.Word() != "opened" {
 		t.Errorf("%s, %v %v, %v", a.Word(), a.Err, a.Errors, err)
+	}
+}
+
+// TestChangedMeanwhile: the source changes between two looks at it, long after the
+// comment was checked. What came is not what was meant.
+func TestChangedMeanwhile(t *testing.T) {
+	for _, at := range []int{1, 2, 3} {
+		w := newWorld(t, onGitHub)
+		e := w.say("mei", "/promote todo-api to production")
+		opened, open := 0, w.bot.Promoter.Open
+		w.bot.Promoter.Open = func(ctx context.Context, name, forge string) (scm.Repository, error) {
+			if opened++; opened == at {
+				w.stage("v3", w.v3)
+			}
+			return open(ctx, name, forge)
+		}
+		a, err := w.answer(e)
+		if opened < at { // fewer looks: nothing changed
+			continue
+		}
+		if err != nil || !errors.Is(a.Err, chatops.ErrChanged) || len(w.pulls()) != 0 {
+			t.Errorf("changed at look %d: %s, %v %v, %v, %d pull requests", at, a.Word(), a.Err, a.Errors, err, len(w.pulls()))
+		}
 	}
 }

@@ -482,3 +482,20 @@ func TestGraceful(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestUnsignedIsNotLogged: who has no secret writes nothing into the log.
+func TestUnsignedIsNotLogged(t *testing.T) {
+	for _, header := range []http.Header{
+		{"X-Slack-Request-Timestamp": {"planted"}, "X-Slack-Signature": {"v0=" + mac("wrong", "x")}},
+		{"X-Slack-Request-Timestamp": {fmt.Sprint(time.Now().Unix())}, "X-Slack-Signature": {"v0=planted"}},
+		{"X-Slack-Request-Timestamp": {fmt.Sprint(time.Now().Add(-time.Hour).Unix())}, "X-Slack-Signature": {"v0=" + mac("wrong", "planted")}},
+	} {
+		var log bytes.Buffer
+		if status, _ := send(t, server(&desk{}, &log), "/slack/command", header, "text=planted"); status != http.StatusUnauthorized {
+			t.Errorf("%v: status %d", header, status)
+		}
+		if strings.Contains(log.String(), "planted") || !strings.Contains(log.String(), "signature is missing or wrong") {
+			t.Errorf("%v: logged %s", header, log.String())
+		}
+	}
+}

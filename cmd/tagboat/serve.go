@@ -104,6 +104,9 @@ func (t *tool) hookSecrets(o *hook.Options) error {
 		if err != nil {
 			return err
 		}
+		if value == "" && t.env(s.name+"_FILE") != "" {
+			return misused("%s_FILE names a file that is empty", s.name)
+		}
 		if value == "" {
 			continue
 		}

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"debug/elf"
 	"debug/macho"
@@ -98,27 +99,29 @@ func wantBinaries(t *testing.T, dist string) {
 
 func architecture(t *testing.T, system, binary string) string {
 	t.Helper()
-	switch system {
-	case "linux":
-		file, err := elf.Open(binary)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer file.Close()
-		return map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"}[file.Machine]
-	case "darwin":
-		file, err := macho.Open(binary)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer file.Close()
-		return map[macho.Cpu]string{macho.CpuAmd64: "amd64", macho.CpuArm64: "arm64"}[file.Cpu]
-	}
-	file, err := pe.Open(binary)
+	text, err := os.ReadFile(binary)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
+	reader := bytes.NewReader(text)
+	switch system {
+	case "linux":
+		file, err := elf.NewFile(reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"}[file.Machine]
+	case "darwin":
+		file, err := macho.NewFile(reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return map[macho.Cpu]string{macho.CpuAmd64: "amd64", macho.CpuArm64: "arm64"}[file.Cpu]
+	}
+	file, err := pe.NewFile(reader)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return map[uint16]string{pe.IMAGE_FILE_MACHINE_AMD64: "amd64", pe.IMAGE_FILE_MACHINE_ARM64: "arm64"}[file.Machine]
 }
 

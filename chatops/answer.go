@@ -20,10 +20,14 @@ type Teller struct {
 	Markdown bool
 }
 
-// line is a sentence with words of others in it, which are escaped as the channel
-// needs it.
+// wordsLimit is how many characters of one text of others are told. A whole answer
+// is cut where the forge's limit is: that must not be inside of a code span, whose
+// rest would be Markdown.
+const wordsLimit = 2000
+
+// code is a text of others, escaped as the channel needs it.
 func (t Teller) code(s string) string {
-	s = t.Redact(s)
+	s = cutText(t.Redact(s), wordsLimit)
 	if t.Markdown {
 		return promote.Code(s)
 	}

@@ -337,3 +337,13 @@ func TestChangedMeanwhile(t *testing.T) {
 		}
 	}
 }
+
+// TestLongError: what a forge says at length stays inside of its code span.
+func TestLongError(t *testing.T) {
+	tell := teller()
+	tell.Markdown = true
+	text := tell.Text(chatops.Answer{Err: errors.New(strings.Repeat("@mei <b>|", 20000) + "hunter2")})
+	if len(text) > 10000 || strings.Count(text, "`") != 2 || !strings.Contains(text, "Giving the command again does no harm.") {
+		t.Errorf("%d bytes, %d marks of code: %.80s", len(text), strings.Count(text, "`"), text)
+	}
+}

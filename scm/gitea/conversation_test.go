@@ -210,6 +210,7 @@ func TestStarter(t *testing.T) {
 		"by Gitea":    {run: scmtest.Run{State: "running", Actor: "gitea-actions", Event: "push"}, want: scm.Starter{Login: "gitea-actions", Kind: scm.AuthorBot, Event: "push"}},
 		"ended":       {run: scmtest.Run{State: "success", Actor: "mei"}, says: "completed, not in progress"},
 		"nobody":      {run: scmtest.Run{State: "running"}, says: "does not tell who"},
+		"again":       {run: scmtest.Run{State: "running", Actor: "mei", Again: "ann"}, says: "it was started again, and Gitea does not tell by whom"},
 	} {
 		r, _, st := receiver(t, giteatest.Options{}, nil)
 		run := st.StartRun(c.run)

@@ -156,22 +156,31 @@ func (r *Repository) Output(ctx context.Context, id int64) (string, error) {
 	return text, r.describe(err, "read the log of run %d", id)
 }
 
+// runJob is a job of a run.
+type runJob struct {
+	ID      int64
+	Started time.Time `json:"started_at"`
+	Attempt int       `json:"run_attempt"` // from 1
+}
+
+func (r *Repository) jobs(ctx context.Context, run int64) ([]runJob, error) {
+	var out struct{ Jobs []runJob }
+	at := "/actions/runs/" + strconv.FormatInt(run, 10) + "/jobs"
+	_, err := r.repoCall(ctx, request{method: http.MethodGet, path: at, query: paged(url.Values{}, 1), out: &out})
+	return out.Jobs, err
+}
+
 func (r *Repository) output(ctx context.Context, id int64) (string, error) {
-	type job struct {
-		ID      int64
-		Started time.Time `json:"started_at"`
-	}
-	var out struct{ Jobs []job }
-	at := "/actions/runs/" + strconv.FormatInt(id, 10) + "/jobs"
-	if _, err := r.repoCall(ctx, request{method: http.MethodGet, path: at, query: paged(url.Values{}, 1), out: &out}); err != nil {
+	jobs, err := r.jobs(ctx, id)
+	if err != nil {
 		return "", err
 	}
-	slices.SortStableFunc(out.Jobs, func(a, b job) int { return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID)) })
+	slices.SortStableFunc(jobs, func(a, b runJob) int { return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID)) })
 	var log strings.Builder
-	for _, j := range out.Jobs {
+	for _, j := range jobs {
 		path := "/repos/" + url.PathEscape(r.owner) + "/" + url.PathEscape(r.name) + "/actions/jobs/" + strconv.FormatInt(j.ID, 10) + "/logs"
 		_, body, err := r.fetch(ctx, request{method: http.MethodGet, path: path}, answerLimit)
-		if errors.Is(err, scm.ErrNotFound) && len(out.Jobs) > 1 { // one that was skipped has none
+		if errors.Is(err, scm.ErrNotFound) && len(jobs) > 1 { // one that was skipped has none
 			continue
 		}
 		if err != nil {

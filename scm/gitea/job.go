@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"tagboat/scm"
@@ -12,8 +13,9 @@ import (
 var _ scm.Job = (*Repository)(nil)
 
 // Starter reads the run (Gitea 1.25). Gitea has no call that tells which run a
-// token is of: see scm.Job for what the answer proves. Nor does it tell who
-// started a run again.
+// token is of: see scm.Job for what the answer proves. A run that was started again
+// keeps who started it first, though anybody who may write can do that: then the
+// answer is ErrDenied. Only its jobs tell (services/convert of 1.25 and 1.26).
 func (r *Repository) Starter(ctx context.Context, j scm.JobRef) (scm.Starter, error) {
 	who, err := r.starter(ctx, j.Run)
 	return who, r.describe(err, "ask who started run %d", j.Run)
@@ -38,6 +40,13 @@ func (r *Repository) starter(ctx context.Context, id int64) (scm.Starter, error)
 		return scm.Starter{}, fmt.Errorf("%w: the run is %s, not in progress", scm.ErrDenied, x.Status)
 	case who == nil || who.Login == "" || who.ID == -1:
 		return scm.Starter{}, fmt.Errorf("%w: Gitea does not tell who", scm.ErrDenied)
+	}
+	jobs, err := r.jobs(ctx, id)
+	if err != nil {
+		return scm.Starter{}, err
+	}
+	if slices.ContainsFunc(jobs, func(j runJob) bool { return j.Attempt > 1 }) {
+		return scm.Starter{}, fmt.Errorf("%w: it was started again, and Gitea does not tell by whom: ask anew", scm.ErrDenied)
 	}
 	out := scm.Starter{Login: who.Login, Event: x.Event, URL: x.HTMLURL}
 	if who.ID < 0 {

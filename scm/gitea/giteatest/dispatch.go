@@ -159,7 +159,10 @@ func (c *call) listJobs() {
 		return
 	}
 	job := maps.Clone(c.runObject(run))
-	job["name"], job["run_id"] = "promote", run.ID
+	job["name"], job["run_id"], job["run_attempt"] = "promote", run.ID, 1
+	if run.Again != "" { // of which the run itself says nothing
+		job["run_attempt"] = 2
+	}
 	c.json(http.StatusOK, object{"total_count": 1, "jobs": page(c, []object{job})})
 }
 

@@ -122,7 +122,8 @@ type Gates struct {
 	// How long the digest must have been in the source, for example `24h` or `2d`.
 	Soak Duration `yaml:"soak,omitempty"`
 	// Commit statuses and check runs that must have succeeded on the source's commit, by
-	// name; `*` stands for any text without `/`.
+	// name; `*` stands for any text without `/`, `{app}`, `{environment}` and `{ring}` for the
+	// names of the source: `argocd/{app}-{environment}`.
 	Checks []string `yaml:"checks,omitempty" jsonschema:"uniqueItems=true"`
 	// Platforms that the image must have, for example `linux/arm64`.
 	Platforms []string `yaml:"platforms,omitempty" jsonschema:"uniqueItems=true"`

@@ -196,7 +196,7 @@ func (r *rules) ofSource(ctx context.Context, s *source, images []image.Referenc
 		gates = append(gates, r.soaked(s, arrival))
 	}
 	if len(want.Checks) > 0 {
-		checks, err := inventory.Checked(ctx, s.target(), s.commit, arrival, want.Checks)
+		checks, err := inventory.Checked(ctx, s.target(), s.commit, arrival, s.filled(want.Checks))
 		if err != nil {
 			return nil, err
 		}

@@ -32,6 +32,15 @@ func (s *source) target() inventory.Target {
 	return inventory.Target{Repo: s.repo, Branch: s.branch, Dirs: s.dirs, Images: s.built, Line: s.line}
 }
 
+// filled puts the source's names into the patterns of checks.
+func (s *source) filled(patterns []string) []string {
+	var all []string
+	for _, p := range patterns {
+		all = append(all, config.Fill(p, config.Names{App: s.app, Environment: s.at.Environment, Ring: s.at.Ring}))
+	}
+	return all
+}
+
 // same says whether an image that is asked for is the source's nth, named by the
 // repository that it was built to or that it runs from.
 func (s *source) same(n int, asked image.Reference) bool {
@@ -88,7 +97,7 @@ func (o *order) runs(ctx context.Context, app string, at config.Place) (*source,
 	}
 	s.branch, s.commit, s.commitURL = tip.Branch, tip.Commit.SHA, tip.Commit.URL
 	s.line = o.historyOf(s.repo, s.commit)
-	files := s.repo.Files(ctx, s.commit)
+	files := o.files(ctx, s.repo, s.commit)
 	if s.dirs, err = o.config.Targets(files, app, at.Environment, at.Ring); err != nil {
 		return nil, err
 	}

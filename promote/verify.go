@@ -337,16 +337,18 @@ func (v *verifying) imagesOf(t record.Trailers, rules *rules) (images []image.Re
 	return images, ""
 }
 
+// builtOf is the app's image that an edit is of, by where the build pushes it. An edit
+// that writes the repository must write one of the image's own: where it is pushed, or
+// where a source runs it from.
 func (v *verifying) builtOf(e record.Edit, rules *rules) (string, bool) {
 	for _, app := range rules.apps {
 		for n, img := range v.config.Apps[app].Images {
-			if img.Name != "" && img.Name == e.Entry || image.SameRepository(img.Repository, e.Image.Repository) || image.SameRepository(img.Repository, e.Entry) {
+			own := image.SameRepository(img.Repository, e.Image.Repository) || slices.ContainsFunc(rules.sources, func(s *source) bool {
+				return s.app == app && image.SameRepository(s.images[n].Repository, e.Image.Repository)
+			})
+			named := img.Name != "" && img.Name == e.Entry || image.SameRepository(img.Repository, e.Entry)
+			if own || named && !e.Rename && !e.Add {
 				return img.Repository, true
-			}
-			for _, s := range rules.sources {
-				if s.app == app && image.SameRepository(s.images[n].Repository, e.Image.Repository) {
-					return img.Repository, true
-				}
 			}
 		}
 	}

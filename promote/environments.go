@@ -142,6 +142,7 @@ type order struct {
 	opened map[remote]scm.Repository
 	tips   map[tipKey]func() (scm.Tip, error)
 	lines  map[lineKey]*inventory.Line
+	trees  map[lineKey]fs.FS
 }
 
 // remote names a repository.
@@ -163,6 +164,22 @@ func (o *order) historyOf(repo scm.Repository, commit string) *inventory.Line {
 		o.lines[key] = inventory.NewLine(repo, commit)
 	}
 	return o.lines[key]
+}
+
+// files is the tree at a commit, read once for all promotions of a request. It is
+// bound to the context of the first.
+func (o *order) files(ctx context.Context, repo scm.Repository, commit string) fs.FS {
+	about := repo.About()
+	key := lineKey{about.Host, about.Name, commit}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.trees == nil {
+		o.trees = map[lineKey]fs.FS{}
+	}
+	if o.trees[key] == nil {
+		o.trees[key] = repo.Files(ctx, commit)
+	}
+	return o.trees[key]
 }
 
 // repository opens where an environment's files are, once.
@@ -428,7 +445,7 @@ func (o *order) request(ctx context.Context, j job, rules *rules) (Request, iden
 	q := o.q.under(rules.policy)
 	q.Base, q.rules, q.names, q.turn = tip.Branch, rules, o.names(j.apps, rules.from()), j.turn
 	q.imagesAt = map[string][]string{}
-	files := repo.Files(ctx, tip.Commit.SHA)
+	files := o.files(ctx, repo, tip.Commit.SHA)
 	for _, app := range j.apps {
 		dirs, err := o.config.Targets(files, app, j.at.Environment, j.at.Ring)
 		if err != nil {

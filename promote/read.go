@@ -58,7 +58,9 @@ func (r *run) read(ctx context.Context) (*state, error) {
 	if err := r.readBranches(ctx, s); err != nil {
 		return nil, err
 	}
-	s.files = r.repo.Files(ctx, s.base.Commit.SHA)
+	if s.files = r.repo.Files(ctx, s.base.Commit.SHA); r.q.rules != nil {
+		s.files = r.q.rules.files(ctx, r.repo, s.base.Commit.SHA)
+	}
 	outer := ctx
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {

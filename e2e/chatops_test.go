@@ -335,6 +335,15 @@ func (c *chatRoom) slack(t *testing.T) {
 	if len(answers) != 1 || !strings.Contains(answers[0], "unchanged: todo-api to production") {
 		t.Errorf("the chat got %q", answers)
 	}
+	// Gitea runs the job again in the name of who started it first, for anybody who may write
+	var list struct {
+		Runs []struct{ ID int64 } `json:"workflow_runs"`
+	}
+	c.must(t, "GET", "/actions/runs?event=workflow_dispatch", nil, &list)
+	c.gitea.must(t, "todo-ci", "POST", fmt.Sprintf("/repos/%s/actions/runs/%d/rerun", c.name, list.Runs[0].ID), nil, nil)
+	if done := c.runner.next(t, "chatops", "--speaker=tagboat-bot", "--reply-host="+strings.TrimPrefix(chat.URL, "http://")); done.exit == 0 || !strings.Contains(done.stderr, "started again") {
+		t.Errorf("run again: %+v", done)
+	}
 	if said, _ := slackCommand(t, server, "U2", "promote todo-api to production", chat.URL); !strings.Contains(said, "li may not write") {
 		t.Error(said)
 	}

@@ -338,6 +338,32 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 }
 
+// TestChangedBeforeTheJob: what came to the source while a dispatched job waited is
+// not what was meant, as with comments.
+func TestChangedBeforeTheJob(t *testing.T) {
+	for name, on := range forges() {
+		w := newWorld(t, on)
+		job := func(login string) chatops.Job {
+			asked := w.say(login, "/help") // tells the forge's time
+			c, err := w.forge.Comment(t.Context(), asked.CommentRef)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return chatops.Job{Teller: teller(), Starter: func(context.Context) (scm.Starter, error) {
+				return scm.Starter{Login: login, Event: "api", Since: c.Created}, nil
+			}}
+		}
+		early, ask := job("mei"), chatops.Ask{Command: "/promote todo-api to production"}
+		w.stage("v3", w.v3)
+		if a, err := w.bot.Ask(t.Context(), ask, early); err != nil || !errors.Is(a.Err, chatops.ErrChanged) || len(w.pulls()) != 0 {
+			t.Errorf("%s: %s, %v %v, %v", name, a.Word(), a.Err, a.Errors, err)
+		}
+		if a, err := w.bot.Ask(t.Context(), ask, job("mei")); err != nil || a.Word() != "opened" {
+			t.Errorf("%s: %s, %v %v, %v", name, a.Word(), a.Err, a.Errors, err)
+		}
+	}
+}
+
 // TestLongError: what a forge says at length stays inside of its code span.
 func TestLongError(t *testing.T) {
 	tell := teller()

@@ -184,13 +184,13 @@ func (b *Bot) Ask(ctx context.Context, ask Ask, job Job) (Answer, error) {
 	return b.line(ctx, ask, starter, job.Accept), nil
 }
 
-// Line does a command that a person gave to the job itself: in GitLab's ChatOps.
-// The verb may stand without its slash, for the person has named the job.
-func (b *Bot) Line(ctx context.Context, line, login string) Answer {
+// Line does a command that a person gave to the job itself: in GitLab's ChatOps. Of
+// starter, Login and Since are used. The verb may stand without its slash, for the person has named the job.
+func (b *Bot) Line(ctx context.Context, line string, starter scm.Starter) Answer {
 	if line = strings.TrimSpace(FirstLine(line)); !strings.HasPrefix(line, "/") {
 		line = "/" + line
 	}
-	return b.line(ctx, Ask{Command: line}, scm.Starter{Login: login, Event: "chat"}, Accept{})
+	return b.line(ctx, Ask{Command: line}, scm.Starter{Login: starter.Login, Event: "chat", Since: starter.Since}, Accept{})
 }
 
 func (b *Bot) line(ctx context.Context, ask Ask, starter scm.Starter, accept Accept) Answer {
@@ -210,7 +210,7 @@ func (b *Bot) line(ctx context.Context, ask Ask, starter scm.Starter, accept Acc
 	} else if a.Err = accept.person(starter); a.Err != nil {
 		return a
 	}
-	a, err := b.decide(ctx, a, func() error { return parsed }, Order{Command: command, Login: login})
+	a, err := b.decide(ctx, a, func() error { return parsed }, Order{Command: command, Login: login, Since: starter.Since})
 	if err != nil {
 		a.Err = err
 	}

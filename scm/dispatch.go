@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // Dispatcher asks a repository's own CI to run. The credential needs no right to
@@ -109,6 +110,9 @@ type Starter struct {
 	// workflow_dispatch; on GitLab the pipeline's source: chat, trigger, api …
 	Event string
 	URL   string // of the job or run, for people
+	// Since is when the run was asked for, by the forge's clock; on Gitea when it
+	// began. A run that was started again has its first time.
+	Since time.Time
 }
 
 // InputText makes texts of inputs. It is for implementations of Dispatcher.

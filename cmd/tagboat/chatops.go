@@ -198,7 +198,7 @@ func (t *talk) gitlab(ctx context.Context) error {
 		return misused("the command holds the value of the variable %s: GitLab puts that where a line has a $", name)
 	}
 	if starter.Event == "chat" {
-		return t.end(t.bot.Line(ctx, t.env("CHAT_INPUT"), starter.Login), nil, "")
+		return t.end(t.bot.Line(ctx, t.env("CHAT_INPUT"), starter), nil, "")
 	}
 	inputs := map[string]string{}
 	for _, name := range chatops.InputNames() {

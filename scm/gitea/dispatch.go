@@ -26,6 +26,7 @@ type run struct {
 	Event      string
 	Status     string
 	Conclusion string
+	Started    time.Time `json:"started_at"`
 	Repository struct {
 		FullName string `json:"full_name"`
 	}

@@ -48,7 +48,7 @@ func (r *Repository) starter(ctx context.Context, id int64) (scm.Starter, error)
 	if slices.ContainsFunc(jobs, func(j runJob) bool { return j.Attempt > 1 }) {
 		return scm.Starter{}, fmt.Errorf("%w: it was started again, and Gitea does not tell by whom: ask anew", scm.ErrDenied)
 	}
-	out := scm.Starter{Login: who.Login, Event: x.Event, URL: x.HTMLURL}
+	out := scm.Starter{Login: who.Login, Event: x.Event, URL: x.HTMLURL, Since: x.Started}
 	if who.ID < 0 {
 		out.Kind = scm.AuthorBot
 	}

@@ -252,7 +252,9 @@ func TestStarter(t *testing.T) {
 		run := s.Store.StartRun(c.run)
 		got, err := r.Starter(t.Context(), scm.JobRef{Run: run.ID})
 		if got.URL != "" {
-			c.want.URL = got.URL
+			if c.want.URL, c.want.Since = got.URL, got.Since; got.Since.IsZero() {
+				t.Errorf("%s: not since when", name)
+			}
 		}
 		if got != c.want || (err != nil) != (c.says != "") || err != nil && (!errors.Is(err, scm.ErrDenied) || !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, c.want)

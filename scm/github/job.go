@@ -39,5 +39,5 @@ func (r *Repository) Starter(ctx context.Context, j scm.JobRef) (scm.Starter, er
 	if why != "" {
 		return scm.Starter{}, fmt.Errorf("%s: %s: %w: %s", r.fullName(), doing, scm.ErrDenied, why)
 	}
-	return scm.Starter{Login: who.GetLogin(), Kind: kindOf(who), Event: run.GetEvent(), URL: run.GetHTMLURL()}, nil
+	return scm.Starter{Login: who.GetLogin(), Kind: kindOf(who), Event: run.GetEvent(), URL: run.GetHTMLURL(), Since: run.GetCreatedAt().Time}, nil
 }

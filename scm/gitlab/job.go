@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	gl "github.com/xanzy/go-gitlab"
 
@@ -25,6 +26,7 @@ type jobAnswer struct {
 	Pipeline struct {
 		ProjectID int `json:"project_id"`
 		Source    string
+		CreatedAt time.Time `json:"created_at"`
 	}
 }
 
@@ -55,7 +57,7 @@ func (r *Repository) Starter(ctx context.Context, j scm.JobRef) (scm.Starter, er
 	if e != nil {
 		return scm.Starter{}, r.fail(what, e)
 	}
-	who := scm.Starter{Login: job.User.Username, Kind: scm.AuthorPerson, Event: job.Pipeline.Source, URL: job.WebURL}
+	who := scm.Starter{Login: job.User.Username, Kind: scm.AuthorPerson, Event: job.Pipeline.Source, URL: job.WebURL, Since: job.Pipeline.CreatedAt}
 	if job.User.Bot {
 		who.Kind = scm.AuthorBot
 	}

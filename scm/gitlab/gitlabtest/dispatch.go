@@ -180,7 +180,10 @@ func (s *Server) getJob(q *request) answer {
 	user["bot"] = isBot(s.Job.User)
 	return answer{status: 200, body: map[string]any{
 		"id": 8, "status": status, "stage": "test", "name": "promote", "ref": "main", "user": user, "web_url": s.web() + "/-/jobs/8",
-		"pipeline": map[string]any{"id": 9, "iid": 1, "project_id": project, "ref": "main", "status": "running", "source": s.Job.Source, "web_url": s.web() + "/-/pipelines/9"},
-		"project":  map[string]any{"ci_job_token_scope_enabled": false},
+		"pipeline": map[string]any{
+			"id": 9, "iid": 1, "project_id": project, "ref": "main", "status": "running", "source": s.Job.Source, "created_at": stamp(s.Store.Clock()),
+			"web_url": s.web() + "/-/pipelines/9",
+		},
+		"project": map[string]any{"ci_job_token_scope_enabled": false},
 	}}
 }

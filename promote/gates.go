@@ -104,16 +104,7 @@ func (r *rules) ran() Gate {
 }
 
 // now is the time by the forge's clock, and whose clock it is.
-func (o *order) now() (t time.Time, whose string) { return o.Promoter.timeAt(o.repo) }
-
-func (p *Promoter) timeAt(repo scm.Repository) (t time.Time, whose string) {
-	if clock, ok := repo.(scm.Clock); ok {
-		if t, known := clock.Now(); known {
-			return t, "by the clock of " + repo.About().Host
-		}
-	}
-	return p.now(), "by this machine's clock"
-}
+func (o *order) now() (t time.Time, whose string) { return o.TimeOf(o.repo) }
 
 func (r *rules) frozen() ([]Gate, error) {
 	if len(r.policy.Freeze) == 0 {
@@ -169,8 +160,8 @@ func gateOf(hold record.Hold) Gate {
 		what = hold.App + " in " + what
 	}
 	evidence := what + " is held"
-	if hold.By != "" {
-		evidence += " by " + hold.By
+	if who := hold.Who(); who != "" {
+		evidence += " by " + who
 	}
 	if !hold.Since.IsZero() {
 		evidence += " since " + stamp(hold.Since)
@@ -297,7 +288,7 @@ func (r *run) gate(ctx context.Context, s *state, res *Result) (stopped bool, er
 		images[i] = img.Reference
 	}
 	if r.q.rules == nil {
-		now, _ := r.timeAt(r.repo)
+		now, _ := r.TimeOf(r.repo)
 		res.Gates = held(s.holds, r.id.Environment, []string{r.id.App}, now, images)
 	} else if res.Gates, err = r.q.rules.check(ctx, images, s.holds); err != nil {
 		return false, err
@@ -331,7 +322,7 @@ func (r *run) heldNow(s *state, res *Result) []string {
 	for _, img := range res.Images {
 		images = append(images, img.Reference)
 	}
-	now, _ := r.timeAt(r.repo)
+	now, _ := r.TimeOf(r.repo)
 	var told []string
 	for _, g := range held(s.holds, r.id.Environment, apps, now, images) {
 		told = append(told, oneLine(g.Evidence))

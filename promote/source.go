@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 
 	"tagboat/config"
 	"tagboat/image"
@@ -148,15 +147,4 @@ func (o *order) names(apps []string, sources []*source) map[string]string {
 		}
 	}
 	return names
-}
-
-// sourcesSay names sources for people: "staging", "staging and perf".
-func sourcesSay(sources []*source) string {
-	var names []string
-	for _, s := range sources {
-		if name := s.at.String(); !strings.Contains(strings.Join(names, " "), name) {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, " and ")
 }

@@ -80,7 +80,11 @@ func (d *Desk) Slack(ctx context.Context, l ChatLine) (Accepted, error) {
 	if err := May(ctx, d.Repository, names, a.Command, login); err != nil || c.Verb == Help {
 		return a, err
 	}
-	return d.dispatch(ctx, a, cmp.Or(d.Branch, branch), Ask{Command: a.Command.String(), User: "slack:" + l.Team + "/" + l.User, Reply: l.Reply})
+	text := a.Command.String()
+	if len(text) > LineLimit { // with what the configuration adds, which the job adds, too
+		text = c.String()
+	}
+	return d.dispatch(ctx, a, cmp.Or(d.Branch, branch), Ask{Command: text, User: "slack:" + l.Team + "/" + l.User, Reply: l.Reply})
 }
 
 func (d *Desk) dispatch(ctx context.Context, a Accepted, branch string, ask Ask) (Accepted, error) {

@@ -62,6 +62,22 @@ func texts(inputs map[string]any) map[string]string {
 	return out
 }
 
+// TestDeskLong: a line that is just not too long does not become too long by what the
+// configuration adds: it would be refused after it was acknowledged.
+func TestDeskLong(t *testing.T) {
+	w := newWorld(t, onGitHub)
+	line := "/promote todo-api@" + w.v2 + ` to production --reason "` + strings.Repeat("€", 132) + `"`
+	if len(line) > chatops.LineLimit || len(line)+len(" from staging") <= chatops.LineLimit {
+		t.Fatalf("%d bytes", len(line))
+	}
+	if _, err := w.desk.Slack(t.Context(), chatops.ChatLine{Team: "T1", User: "U1", Line: line}); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := chatops.Parse(texts(w.store.Runs()[0].Inputs)["command"]); err != nil || c.Digest != w.v2 {
+		t.Errorf("the job reads %+v, %v", c, err)
+	}
+}
+
 // TestDeskRefuses: what starts no job.
 func TestDeskRefuses(t *testing.T) {
 	w := newWorld(t, onGitea)

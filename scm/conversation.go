@@ -22,8 +22,8 @@ type Conversation interface {
 	// Reply makes the one answer to a comment say body: the credential's own comment
 	// that begins with ReplyMarker(to.ID) is edited in place, else one is made. A
 	// comment of somebody else is never edited, whatever its text. A body that is
-	// longer than the forge takes is cut at a character. Of to, the CommentRef and
-	// Created are used.
+	// longer than the forge takes is cut at a character. Of to, the CommentRef,
+	// Created and Internal are used.
 	//
 	// A conversation that is locked for the credential is ErrRefused. Two calls for
 	// one comment at the same moment may leave two answers; the next call edits the
@@ -56,7 +56,9 @@ type Comment struct {
 	// GitHub and Gitea tell it by Updated alone. Compare Body too with what an event
 	// said.
 	Edited bool
-	URL    string
+	// Internal: only some may see it (GitLab's internal notes); so is its answer.
+	Internal bool
+	URL      string
 }
 
 // AuthorKind is what sort of account wrote a comment.

@@ -27,6 +27,7 @@ type note struct {
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
 	System    bool
+	Internal  bool
 }
 
 // side is the path of an issue or merge request.
@@ -87,7 +88,7 @@ func (r *Repository) comment(ref scm.CommentRef, n note) scm.Comment {
 	}
 	ref.ID = n.ID
 	return scm.Comment{
-		CommentRef: ref, Author: n.Author.Username, Body: n.Body, Created: n.CreatedAt, Updated: n.UpdatedAt,
+		CommentRef: ref, Author: n.Author.Username, Body: n.Body, Created: n.CreatedAt, Updated: n.UpdatedAt, Internal: n.Internal,
 		URL: fmt.Sprintf("%s/-/%s/%d#note_%d", r.about.URL, kind, ref.Number, n.ID),
 	}
 }
@@ -171,11 +172,11 @@ func (r *Repository) Reply(ctx context.Context, to scm.Comment, body string) (sc
 		Self:  r.Self,
 		Lost:  func(err error) bool { e, ok := err.(*refusal); return ok && e.ambiguous() }, //nolint:errorlint // our own, never wrapped
 		Since: r.notesSince,
-		Create: func(ctx context.Context, to scm.CommentRef, body string) (scm.Comment, error) {
-			return r.sendNote(ctx, http.MethodPost, r.side(to)+"/notes", to, body)
+		Create: func(ctx context.Context, at scm.CommentRef, body string) (scm.Comment, error) {
+			return r.sendNote(ctx, http.MethodPost, r.side(at)+"/notes", at, noteBody{body, to.Internal})
 		},
 		Edit: func(ctx context.Context, reply scm.CommentRef, body string) (scm.Comment, error) {
-			return r.sendNote(ctx, http.MethodPut, fmt.Sprintf("%s/notes/%d", r.side(reply), reply.ID), reply, body)
+			return r.sendNote(ctx, http.MethodPut, fmt.Sprintf("%s/notes/%d", r.side(reply), reply.ID), reply, noteBody{Body: body})
 		},
 	}
 	c, err := calls.Reply(ctx, to, plainLines(body))
@@ -225,9 +226,16 @@ func (r *Repository) notesSince(ctx context.Context, to scm.Comment) ([]scm.Comm
 	return list, nil
 }
 
-func (r *Repository) sendNote(ctx context.Context, method, path string, at scm.CommentRef, body string) (scm.Comment, error) {
+// noteBody is what a note is made or edited with; whether it is internal cannot be
+// changed later.
+type noteBody struct {
+	Body     string `json:"body"`
+	Internal bool   `json:"internal,omitempty"`
+}
+
+func (r *Repository) sendNote(ctx context.Context, method, path string, at scm.CommentRef, body noteBody) (scm.Comment, error) {
 	var n note
-	_, e := r.send(ctx, method, path, map[string]string{"body": body}, &n)
+	_, e := r.send(ctx, method, path, body, &n)
 	switch {
 	case e != nil && e.status == http.StatusBadRequest:
 		e.kind = scm.ErrRefused

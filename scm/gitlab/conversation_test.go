@@ -59,6 +59,24 @@ func TestEditedWithoutGraphQL(t *testing.T) {
 	}
 }
 
+// What the public does not see is not answered where it does.
+func TestReplyToAnInternalNote(t *testing.T) {
+	for _, internal := range []bool{true, false} {
+		w := start(t)
+		ref := w.said("mei")
+		w.fake.Internal = map[int]bool{int(ref.ID): internal}
+		c, err := w.repo.Comment(t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if reply, err := w.repo.Reply(t.Context(), c, "Refused"); err != nil || w.fake.Internal[int(reply.ID)] != internal {
+				t.Errorf("answer to a note that is internal %v: %+v, %v", internal, reply, err)
+			}
+		}
+	}
+}
+
 // What GitLab would run in the bot's name is shown instead.
 func TestReplyRunsNoQuickAction(t *testing.T) {
 	w := start(t)

@@ -62,7 +62,7 @@ func (s *Server) noteShape(number int, onMergeRequest bool, c scmtest.Comment) m
 	return map[string]any{
 		"id": c.ID, "type": nil, "body": c.Body, "attachment": nil, "author": s.userShape(c.Author), "created_at": stamp(c.Created), "updated_at": stamp(updated),
 		"system": false, "noteable_id": 100_000 + number, "noteable_type": kind, "noteable_iid": number, "resolvable": false, //nolint:misspell // GitLab's word
-		"confidential": false, "internal": false, "project_id": ProjectID, "commands_changes": map[string]any{},
+		"confidential": s.Internal[c.ID], "internal": s.Internal[c.ID], "project_id": ProjectID, "commands_changes": map[string]any{},
 	}
 }
 
@@ -120,6 +120,9 @@ func (s *Server) createNote(q *request) answer {
 	c, err := s.Store.Say(number, s.login(q), q.body["body"].(string))
 	if err != nil {
 		return say(500, err.Error())
+	}
+	if q.body["internal"] == true {
+		s.Internal[c.ID] = true
 	}
 	return answer{status: 201, body: s.noteShape(number, on, c)}
 }

@@ -49,6 +49,8 @@ type Server struct {
 	BranchRule, MessageRule string // push rules: a part that names and messages must have
 	HookSays                string // a pre-receive hook refuses with this
 
+	Internal map[int]bool // comments by their number that the public does not see
+
 	NoApprovalTimes bool // approvals without approved_at, as older GitLabs
 	NoApprovalNotes bool // nor a note that says so
 

@@ -51,6 +51,7 @@ func (w *world) all40(options ...option) ([]promote.Result, []error) {
 func TestFortyApps(t *testing.T) {
 	for _, name := range []string{"github", "gitlab", "gitea"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := manyApps(t, forges()[name], 40, nil)
 			w.calls.reset()
 			results, errs := w.all40()
@@ -128,6 +129,7 @@ func TestOneFailsAlone(t *testing.T) {
 func TestGroup(t *testing.T) {
 	for _, name := range []string{"github", "gitlab", "gitea"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := manyApps(t, forges()[name], 4, map[string]string{"a00": "web", "a02": "web"})
 			results, errs := w.all40()
 			var did []string
@@ -158,6 +160,7 @@ func TestGroup(t *testing.T) {
 func TestDirectTogether(t *testing.T) {
 	for _, name := range []string{"github", "gitlab", "gitea"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := manyApps(t, forges()[name], 12, nil)
 			w.replace("main", "tagboat.yaml", "prove: off", "prove: off, merge: direct")
 			results, errs := w.all40()

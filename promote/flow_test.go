@@ -613,6 +613,7 @@ func TestTable(t *testing.T) {
 	}
 	for name, forge := range forges() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for row, test := range rows {
 				t.Run(row, func(t *testing.T) { test(newWorld(t, forge)) })
 			}

@@ -21,6 +21,7 @@ import (
 func TestSoak(t *testing.T) {
 	for name, forge := range forges() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newTeam(t, forge, "gates: {soak: 24h}")
 			w.promoter.Now = func() time.Time { return time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC) }
 			for i, how := range []string{"merge", "squash", "rebase", "push"} {

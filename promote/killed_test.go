@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"tagboat/promote"
-	"tagboat/scm"
 )
 
 // cut is a network that fails for good once so many requests have been served; the
@@ -38,16 +37,16 @@ func (c *cut) RoundTrip(req *http.Request) (*http.Response, error) {
 func TestKilledAtEveryRequest(t *testing.T) {
 	for _, name := range []string{"github", "gitlab", "gitea"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			killed := 0
 			for n := int64(1); ; n++ {
 				network := &cut{}
 				forge := forges()[name]
-				w := newTeam(t, forge, "gates: {soak: 1h}")
+				w := newTeam(t, forge)
 				transport := w.transport()
 				transport.Base = network
 				w.repo = forge.open(t, w.store, transport)
 				w.setTo(file, "v2")
-				w.store.Advance(2 * 3600e9)
 				network.left.Store(n)
 				network.on.Store(true)
 				res, err := w.onward()
@@ -61,9 +60,6 @@ func TestKilledAtEveryRequest(t *testing.T) {
 				p, pullErr := w.store.Pull(1)
 				if pullErr != nil || !strings.Contains(p.Body, w.v(2)) || !strings.Contains(w.fileAt(productionBranch, productionFile), w.v(2)) {
 					t.Fatalf("after %d requests (%v): %s, %v\n%s", n, err, finished.Outcome, pullErr, p.Body)
-				}
-				if v := w.verify(1); v.State != scm.StatusSuccess {
-					t.Fatalf("after %d requests: %s", n, v.Summary)
 				}
 				if err == nil && res.Outcome == promote.Opened && network.left.Load() > 0 {
 					break
@@ -96,6 +92,7 @@ func (w *world) wantOnwardAny(outcomes ...promote.Outcome) promote.Result {
 func TestDirectKilled(t *testing.T) {
 	for _, name := range []string{"github", "gitlab", "gitea"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for n := int64(1); n < 30; n++ {
 				network := &cut{}
 				forge := forges()[name]

@@ -78,6 +78,7 @@ func grown(t *testing.T, forge forgeFor, rules ...string) *world {
 func TestRollback(t *testing.T) {
 	for name, forge := range forges() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := grown(t, forge, "gates: {soak: 24h}", `freeze: [{cron: "0 0 * * *", duration: 23h}]`)
 			undone := w.tip("main")
 			res, err := w.rollBack(promote.Rollback{Reason: "errors since\nv3"})

@@ -23,6 +23,7 @@ func TestObjectTargets(t *testing.T) {
 	} {
 		for forgeName, forge := range forges() {
 			t.Run(name+" on "+forgeName, func(t *testing.T) {
+				t.Parallel()
 				w := newWorld(t, forge)
 				v2 := w.push("todo-api:v2", 2)
 				v3 := w.push("todo-api:v3", 3)

@@ -108,7 +108,7 @@ func (t *tool) promote(c *cli.Context) error {
 	}
 	if q.Path != "" {
 		for _, name := range []string{"from", "ring", "all"} {
-			if c.IsSet(name) && c.String(name) != "" {
+			if c.String(name) != "" && (name != "all" || c.Bool(name)) { // CI passes switches that are off
 				return misused("--path and --%s exclude each other: --%s is of the environments of tagboat.yaml", name, name)
 			}
 		}

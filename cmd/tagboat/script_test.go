@@ -33,7 +33,9 @@ func TestMain(m *testing.M) {
 //	body NUMBER                                                      print a pull request's body
 //	tip NAME BRANCH                                                  $NAME is the branch's newest commit
 //	show BRANCH PATH                                                 print a file of a branch
-//	refused CODE ARGS...                                             promote ARGS on the forge must exit with CODE and change nothing
+//	second FORGE DIR                                                 serve the files below DIR as another repository, $SECOND; `other` does a command there
+//	other COMMAND ARGS...                                            person, show, pulls, body or statuses of the second repository
+//	refused CODE [COMMAND] ARGS...                                   the command (promote, where none is named) must exit with CODE and change nothing
 //	expand FILE...                                                   put the variables into files
 //	clock DURATION|TIME                                              let time pass on the forge
 //	statuses BRANCH                                                  print the statuses of the branch's newest commit
@@ -45,6 +47,7 @@ func TestScripts(t *testing.T) {
 		Setup:         setup,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"push": push, "forge": forge, "person": person, "pulls": pulls, "body": body, "show": show, "tip": tip, "registry": registryKnob, "expand": expand, "clock": clock, "statuses": statuses, "refused": refused,
+			"second": secondForge, "other": other,
 		},
 	})
 }
@@ -54,6 +57,7 @@ type yard struct {
 	t        testing.TB
 	registry *registrytest.Registry
 	store    *scmtest.Store
+	second   *scmtest.Store
 }
 
 type yardKey struct{}
@@ -101,20 +105,7 @@ func forge(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: forge KIND")
 	}
-	files := map[string]string{}
-	root := ts.MkAbs("config")
-	ts.Check(filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		name, relErr := filepath.Rel(root, path)
-		if relErr != nil {
-			return relErr
-		}
-		files[filepath.ToSlash(name)] = os.Expand(string(content), ts.Getenv)
-		return err
-	}))
+	files := filesBelow(ts, "config")
 	y := yardOf(ts)
 	if args[0] == "git" {
 		bare, err := scmtest.NewBare(ts.MkAbs("config.git"), files)
@@ -132,6 +123,65 @@ func forge(ts *testscript.TestScript, neg bool, args []string) {
 	for key, value := range serve(y.t, y.store, ts.Defer) {
 		ts.Setenv(key, value)
 	}
+}
+
+// filesBelow reads files, with the script's variables put in.
+func filesBelow(ts *testscript.TestScript, dir string) map[string]string {
+	files := map[string]string{}
+	root := ts.MkAbs(dir)
+	ts.Check(filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		name, relErr := filepath.Rel(root, path)
+		if relErr != nil {
+			return relErr
+		}
+		files[filepath.ToSlash(name)] = os.Expand(string(content), ts.Getenv)
+		return err
+	}))
+	return files
+}
+
+// secondForge serves another repository on a host of its own, with a line of
+// TAGBOAT_TOKENS for it. It comes before forge, whose files may name it.
+func secondForge(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: second FORGE DIR")
+	}
+	y := yardOf(ts)
+	files := filesBelow(ts, args[1])
+	if args[0] == "git" {
+		bare, err := scmtest.NewBare(ts.MkAbs("second.git"), files)
+		ts.Check(err)
+		y.second = bare.Store
+		ts.Setenv("SECOND", bare.URL)
+		return
+	}
+	y.second = scmtest.NewStore("main", files)
+	env := forges()[args[0]](y.t, y.second, ts.Defer)
+	ts.Setenv("SECOND", env["REPO"])
+	host, _, _ := strings.Cut(strings.TrimPrefix(env["REPO"], "http://"), "/")
+	for _, name := range []string{"TAGBOAT_TOKEN", "GITEA_TOKEN"} {
+		if env[name] != "" {
+			ts.Setenv("TAGBOAT_TOKENS", host+" "+env[name])
+		}
+	}
+}
+
+// other does a command on the second repository.
+func other(ts *testscript.TestScript, neg bool, args []string) {
+	y := yardOf(ts)
+	first := y.store
+	y.store = y.second
+	defer func() { y.store = first }()
+	commands := map[string]func(*testscript.TestScript, bool, []string){"person": person, "show": show, "pulls": pulls, "body": body, "statuses": statuses}
+	command, known := commands[args[0]]
+	if !known {
+		ts.Fatalf("other: unknown %s", args[0])
+	}
+	command(ts, neg, args[1:])
 }
 
 func person(ts *testscript.TestScript, neg bool, args []string) {
@@ -251,12 +301,16 @@ func print(ts *testscript.TestScript, text string) {
 	ts.Check(err)
 }
 
-// refused demands that a promotion ends with an exit code and leaves branches and
-// pull requests as they were.
+// refused demands that a command ends with an exit code and leaves branches and pull
+// requests as they were.
 func refused(ts *testscript.TestScript, neg bool, args []string) {
 	y := yardOf(ts)
 	before := y.state()
-	full := append([]string{"promote", "--repo", ts.Getenv("REPO"), "--forge", ts.Getenv("FORGE")}, args[1:]...)
+	command, rest := "promote", args[1:]
+	if slices.Contains([]string{"promote", "rollback", "verify", "hold", "release"}, rest[0]) {
+		command, rest = rest[0], rest[1:]
+	}
+	full := append([]string{command, "--repo", ts.Getenv("REPO"), "--forge", ts.Getenv("FORGE")}, rest...)
 	err := ts.Exec("tagboat", full...)
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || fmt.Sprint(exit.ExitCode()) != args[0] {
@@ -269,12 +323,17 @@ func refused(ts *testscript.TestScript, neg bool, args []string) {
 
 func (y *yard) state() string {
 	var b strings.Builder
-	for _, name := range y.store.Branches() {
-		sha, _ := y.store.Branch(name)
-		fmt.Fprintln(&b, name, sha)
-	}
-	for _, p := range y.store.Pulls(func(scmtest.Pull) bool { return true }) {
-		fmt.Fprintf(&b, "%+v\n", p)
+	for _, store := range []*scmtest.Store{y.store, y.second} {
+		if store == nil {
+			continue
+		}
+		for _, name := range store.Branches() {
+			sha, _ := store.Branch(name)
+			fmt.Fprintln(&b, name, sha)
+		}
+		for _, p := range store.Pulls(func(scmtest.Pull) bool { return true }) {
+			fmt.Fprintf(&b, "%+v\n", p)
+		}
 	}
 	return b.String()
 }

@@ -265,8 +265,12 @@ func (o *order) rollBack(ctx context.Context, at config.Place, plan *back, dryRu
 	if err != nil {
 		return res, fmt.Errorf("roll back %s in %s: %w", app, at, err)
 	}
-	q.DryRun = dryRun
-	return o.promote(ctx, q, id, repo)
+	p := o.Promoter
+	if q.DryRun = dryRun; dryRun && !o.q.DryRun { // what comes of it is told when it is done
+		silent := *p
+		silent.Progress, p = nil, &silent
+	}
+	return p.promote(ctx, q, id, repo)
 }
 
 func references(images []image.Reference) string {

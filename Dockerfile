@@ -7,8 +7,8 @@
 ARG GO_IMAGE=docker.io/library/golang:1.26.8-bookworm@sha256:a688600ca24f8a4d3ca77f95b0dd40704a9fc787c826660eb7ba0b641b8b175d
 ARG SHELL_IMAGE=docker.io/library/busybox:1.37.0-musl@sha256:222ad6d973c0d198014546a65cd02c5fdedcc172123c5b4c2bf0af636550bd94
 
-# Runs on the machine that builds, whatever it builds for: nothing is emulated. Without
-# BuildKit nobody sets BUILDPLATFORM, and the builder takes its own.
+# Runs on the machine that builds, whatever it builds for: nothing is emulated. BuildKit
+# sets BUILDPLATFORM; for another builder give it as a build argument.
 FROM --platform=$BUILDPLATFORM ${GO_IMAGE} AS build
 ARG TARGETOS TARGETARCH VERSION=
 WORKDIR /src

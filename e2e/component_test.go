@@ -157,7 +157,8 @@ func pipelineProject(t *testing.T, pipeline string) string {
 func runPipeline(t *testing.T, dir string, variables ...string) string {
 	t.Helper()
 	run := gitlabCILocal(t, dir, "--force-shell-executor",
-		"--variable", "GITLAB_CI=true", "--variable", "CI_PROJECT_DIR="+dir) // it says false, and a path of the image
+		"--variable", "GITLAB_CI=true", "--variable", "CI_PROJECT_DIR="+dir, // it says false, and a path of the image
+		"--ignore-predefined-vars", "GITLAB_CI,CI_PROJECT_DIR")
 	bin := filepath.Dir(os.Getenv("TAGBOAT_BIN"))
 	run.Env = append(run.Env, "PATH="+bin+":"+os.Getenv("PATH"))
 	run.Env = append(run.Env, variables...)

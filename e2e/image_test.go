@@ -160,6 +160,7 @@ func (b *builder) build(t *testing.T, name, processor string, options ...string)
 	goEnv := func(name string) string { return strings.TrimSpace(output(t, "go", "env", name)) }
 	args := []string{
 		"build", "--isolation", "chroot", "--pull-never", "--quiet", "--timestamp", "0", "--platform", "linux/" + processor,
+		"--build-arg", "BUILDPLATFORM=linux/" + runtime.GOARCH, // BuildKit tells it by itself
 		"--build-arg", "GO_IMAGE=localhost/go-base", "--build-arg", "SHELL_IMAGE=localhost/shell-base",
 		"--build-arg", "VERSION=v0.0.1", "--build-arg", "REVISION=" + strings.Repeat("c0ffee12", 5),
 		"--volume", "/usr:/usr:ro", "--volume", goEnv("GOROOT") + ":/goroot:ro",

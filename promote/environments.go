@@ -369,7 +369,10 @@ func (o *order) once(ctx context.Context, j job) (Result, error) {
 	if err != nil {
 		return res, about(err)
 	}
-	return o.promote(ctx, q, id, repo)
+	if res, err = o.promote(ctx, q, id, repo); err != nil {
+		return res, about(err)
+	}
+	return res, nil
 }
 
 // ownBuild says why an image is nothing new, or "": in a repository that holds both

@@ -270,7 +270,10 @@ func (o *order) rollBack(ctx context.Context, at config.Place, plan *back, dryRu
 		silent := *p
 		silent.Progress, p = nil, &silent
 	}
-	return p.promote(ctx, q, id, repo)
+	if res, err = p.promote(ctx, q, id, repo); err != nil {
+		return res, fmt.Errorf("roll back %s in %s: %w", app, at, err)
+	}
+	return res, nil
 }
 
 func references(images []image.Reference) string {

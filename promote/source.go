@@ -23,6 +23,7 @@ type source struct {
 	commitURL string
 	line      *inventory.Line
 	dirs      []string
+	first     bool              // it takes what builds push
 	built     []config.Image    // the app's images, as the build pushes them
 	images    []image.Reference // what runs of them, in the same order
 }
@@ -86,7 +87,7 @@ func (o *order) runs(ctx context.Context, app string, at config.Place) (*source,
 	if err != nil {
 		return nil, err
 	}
-	s := &source{app: app, at: at, built: a.Images}
+	s := &source{app: app, at: at, built: a.Images, first: environment.From == nil}
 	if s.repo, err = o.repository(ctx, environment); err != nil {
 		return nil, err
 	}
@@ -106,11 +107,20 @@ func (o *order) runs(ctx context.Context, app string, at config.Place) (*source,
 
 func (s *source) read(files fs.FS) ([]image.Reference, error) {
 	images, err := inventory.Running(files, s.dirs, s.built)
-	if errors.Is(err, inventory.ErrDisagree) {
-		return nil, fmt.Errorf("%w: %w", ErrSource, err)
+	switch {
+	case errors.Is(err, inventory.ErrUnpinned) && s.first:
+		err = fmt.Errorf("%w --to %s", err, s.at.Environment) // ends in the command that pins it
+	case !errors.Is(err, inventory.ErrDisagree):
+		return images, err
 	}
-	return images, err
+	return nil, untold{err}
 }
+
+// untold is an ErrSource that says it in its own words.
+type untold struct{ error }
+
+func (untold) Is(target error) bool { return target == ErrSource }
+func (u untold) Unwrap() error      { return u.error }
 
 // unchanged reads the source again, right before anything is published: what is
 // promoted is what the source ran at S, and runs still.

@@ -195,6 +195,11 @@ func person(ts *testscript.TestScript, neg bool, args []string) {
 	switch args[0] {
 	case "push": // push BRANCH PATH FILE
 		_, err = y.store.Push(args[1], "mei", "Change "+args[2], map[string]string{args[2]: os.Expand(ts.ReadFile(args[3]), ts.Getenv)})
+	case "fill": // fill BRANCH PATH BYTES
+		var size int
+		_, err = fmt.Sscan(args[3], &size)
+		ts.Check(err)
+		_, err = y.store.Push(args[1], "mei", "Fill "+args[2], map[string]string{args[2]: strings.Repeat("# no end to it\n", size/15+1)[:size]})
 	case "merge":
 		_, err = y.store.MergePullRequest(number(), "merge")
 	case "squash":

@@ -89,6 +89,44 @@ func TestComponentRuns(t *testing.T) {
 	}
 }
 
+const verifyPipeline = `stages: [test]
+include:
+  - local: /templates/verify/template.yml
+    inputs:
+      tagboat: registry.acme.example/tagboat@sha256:%064d
+      repo: %s
+      forge: gitlab
+variables:
+  CI_PIPELINE_SOURCE: schedule
+  CI_COMMIT_BRANCH: main
+  CI_DEFAULT_BRANCH: main
+`
+
+// TestVerifyComponentRuns has the template checked and run in the same way: an open
+// merge request gets its status.
+func TestVerifyComponentRuns(t *testing.T) {
+	store := scmtest.NewStore("main", map[string]string{
+		"tagboat.yaml": "version: 1\napps: {todo-api: {images: [{repository: registry.acme.example/todo-api}]}}\nenvironments: [{name: staging, path: staging}]\n",
+	})
+	if _, err := store.Push("docs", "mei", "Write", map[string]string{"README.md": "ours\n"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.OpenPull(scmtest.NewPull{Head: "docs", Base: "main", Title: "Write", Author: "mei"}); err != nil {
+		t.Fatal(err)
+	}
+	url, stop := gitlabtest.New(t, store).Start()
+	t.Cleanup(stop)
+	log := runPipeline(t, pipelineProject(t, fmt.Sprintf(verifyPipeline, 0, url+"/"+gitlabtest.Project)), "TAGBOAT_TOKEN="+gitlabtest.Token)
+	head, _ := store.Branch("docs")
+	var got []string
+	for _, s := range store.Statuses(head) {
+		got = append(got, s.Context+" "+s.State+": "+s.Description)
+	}
+	if diff := cmp.Diff([]string{"tagboat/policy success: no promotion"}, got); diff != "" {
+		t.Errorf("statuses (-want +got):\n%s\n%s", diff, log)
+	}
+}
+
 // TestComponentSchemaRefuses makes sure that the check of the template is one.
 func TestComponentSchemaRefuses(t *testing.T) {
 	dir := pipelineProject(t, fmt.Sprintf(componentPipeline, 0, "acme/config", t.TempDir(), "registry.acme.example"))
@@ -138,11 +176,13 @@ func TestTemplatesPasteNothingIntoScripts(t *testing.T) {
 func pipelineProject(t *testing.T, pipeline string) string {
 	t.Helper()
 	dir := t.TempDir()
-	to := filepath.Join(dir, "templates", "promote")
-	if err := os.MkdirAll(to, 0o755); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"promote", "verify"} {
+		to := filepath.Join(dir, "templates", name)
+		if err := os.MkdirAll(to, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		copyFile(t, "../templates/"+name+"/template.yml", filepath.Join(to, "template.yml"))
 	}
-	copyFile(t, "../templates/promote/template.yml", filepath.Join(to, "template.yml"))
 	if err := os.WriteFile(filepath.Join(dir, ".gitlab-ci.yml"), []byte(pipeline), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -4,20 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"tagboat/config"
 	"tagboat/image"
-	"tagboat/inventory"
-	"tagboat/overlay"
-	"tagboat/record"
-	"tagboat/scm"
 )
 
 // ErrSource is returned where the source environment does not run one pinned
@@ -78,33 +72,6 @@ func (p *Promoter) RunEnvironments(ctx context.Context, q Request, e Environment
 // sideBySide is how many promotions read at once. They write one after the other.
 const sideBySide = 8
 
-// order reads tagboat.yaml at the tip of the default branch.
-func (p *Promoter) order(ctx context.Context, q Request) (*order, error) {
-	repo, err := p.Open(ctx, q.Repository, "")
-	if err != nil {
-		return nil, err
-	}
-	o := &order{Promoter: p, repo: repo, q: q}
-	tip, err := o.tip(ctx, repo, "")
-	if err != nil {
-		return nil, err
-	}
-	o.config, err = config.Load(repo.Files(ctx, tip.Commit.SHA))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %s has %w on %s: name the overlay with --path", ErrMisused, repo.About().Name, errNoConfig, tip.Branch)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s, branch %s: %w", repo.About().Name, tip.Branch, err)
-	}
-	if q.Base != "" {
-		return nil, fmt.Errorf("%w: --base %s: %s says on which branch an environment is", ErrMisused, q.Base, config.FileName)
-	}
-	return o, nil
-}
-
-// errNoConfig is told where the repository has no tagboat.yaml.
-var errNoConfig = errors.New("no " + config.FileName)
-
 // runFound promotes images without tagboat.yaml: an environment's overlay is the one
 // whose path has its name and that carries the images.
 func (p *Promoter) runFound(ctx context.Context, q Request, e Environments) ([]Result, []error, error) {
@@ -128,105 +95,6 @@ func (p *Promoter) runFound(ctx context.Context, q Request, e Environments) ([]R
 		results[i], errs[i] = p.Run(ctx, q)
 	}
 	return results, errs, nil
-}
-
-// order is a request under a configuration.
-type order struct {
-	*Promoter
-	config *config.Config
-	repo   scm.Repository // the one with tagboat.yaml
-	q      Request
-	e      Environments
-
-	mu     sync.Mutex
-	opened map[remote]scm.Repository
-	tips   map[tipKey]func() (scm.Tip, error)
-	lines  map[lineKey]*inventory.Line
-	trees  map[lineKey]fs.FS
-}
-
-// remote names a repository.
-type remote struct{ name, forge string }
-
-type tipKey struct{ host, repository, branch string }
-type lineKey struct{ host, repository, commit string }
-
-// historyOf is the first-parent line of a tip, shared by all promotions of a request.
-func (o *order) historyOf(repo scm.Repository, commit string) *inventory.Line {
-	about := repo.About()
-	key := lineKey{about.Host, about.Name, commit}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.lines == nil {
-		o.lines = map[lineKey]*inventory.Line{}
-	}
-	if o.lines[key] == nil {
-		o.lines[key] = inventory.NewLine(repo, commit)
-	}
-	return o.lines[key]
-}
-
-// files is the tree at a commit, read once for all promotions of a request. It is
-// bound to the context of the first.
-func (o *order) files(ctx context.Context, repo scm.Repository, commit string) fs.FS {
-	about := repo.About()
-	key := lineKey{about.Host, about.Name, commit}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.trees == nil {
-		o.trees = map[lineKey]fs.FS{}
-	}
-	if o.trees[key] == nil {
-		o.trees[key] = repo.Files(ctx, commit)
-	}
-	return o.trees[key]
-}
-
-// repository opens where an environment's files are, once.
-func (o *order) repository(ctx context.Context, e config.Environment) (scm.Repository, error) {
-	if e.Repository == "" {
-		return o.repo, nil
-	}
-	at := remote{e.Repository, e.Forge}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if repo, ok := o.opened[at]; ok {
-		return repo, nil
-	}
-	repo, err := o.Open(ctx, at.name, at.forge)
-	if err != nil {
-		return nil, err
-	}
-	if o.opened == nil {
-		o.opened = map[remote]scm.Repository{}
-	}
-	o.opened[at] = repo
-	return repo, nil
-}
-
-// tip reads a branch's newest commit once, so that all promotions of a request
-// see one state of it.
-func (o *order) tip(ctx context.Context, repo scm.Repository, branch string) (scm.Tip, error) {
-	about := repo.About()
-	key := tipKey{about.Host, about.Name, branch}
-	o.mu.Lock()
-	read, ok := o.tips[key]
-	if !ok {
-		read = sync.OnceValues(func() (scm.Tip, error) { return repo.Tip(ctx, branch) })
-		if o.tips == nil {
-			o.tips = map[tipKey]func() (scm.Tip, error){}
-		}
-		o.tips[key] = read
-	}
-	o.mu.Unlock()
-	return read()
-}
-
-// forget makes the next look at branches a fresh one.
-func (o *order) forget() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.tips = nil
 }
 
 // job is one promotion: an app, or a group of them, to one environment or ring.
@@ -388,154 +256,4 @@ func (o *order) ownBuild(ctx context.Context, j job) (string, error) {
 		}
 	}
 	return o.ownMerge(ctx, o.repo, j.name, first, o.q.Job.Revision)
-}
-
-// rules gathers what must hold for a job, and reads its sources.
-func (o *order) rules(ctx context.Context, j job) (*rules, error) {
-	r := &rules{order: o, at: j.at, apps: j.apps, told: []string{o.q.Job.Actor}}
-	var err error
-	if r.policy, err = o.config.Policy(j.apps[0], j.at.Environment); err != nil {
-		return nil, err
-	}
-	for _, app := range j.apps {
-		sources, err := o.sources(ctx, app, j.at)
-		if err != nil {
-			return nil, err
-		}
-		r.sources = append(r.sources, sources...)
-	}
-	return r, o.meant(ctx, r.sources)
-}
-
-// meant demands that the sources run what they ran when the promotion was asked
-// for. It is asked of the commit that is promoted.
-func (o *order) meant(ctx context.Context, sources []*source) error {
-	if o.e.Since.IsZero() {
-		return nil
-	}
-	for _, s := range sources {
-		arrival, err := inventory.Arrived(ctx, s.target(), s.commit)
-		if err != nil {
-			return err
-		}
-		if arrival.At.After(o.e.Since) {
-			return fmt.Errorf("%w: %s runs %v since %s", ErrLater, s.at, s.images, arrival.At.UTC().Format(time.RFC3339))
-		}
-	}
-	return nil
-}
-
-// request is the user's request with what the configuration adds to it: where the
-// images are set, which they are, and the rules.
-func (o *order) request(ctx context.Context, j job, rules *rules) (Request, identity, scm.Repository, error) {
-	fail := func(err error) (Request, identity, scm.Repository, error) { return Request{}, identity{}, nil, err }
-	environment, err := o.config.Environment(j.at.Environment)
-	if err != nil {
-		return fail(err)
-	}
-	repo, err := o.repository(ctx, environment)
-	if err != nil {
-		return fail(err)
-	}
-	id := identity{App: j.name, Environment: j.at.Environment, Ring: j.at.Ring}
-	if id.Branch, err = record.Branch(id.Environment, id.Ring, id.App); err != nil {
-		return fail(fmt.Errorf("%w: %w", ErrMisused, err))
-	}
-	tip, err := o.tip(ctx, repo, environment.Branch)
-	if err != nil {
-		return fail(err)
-	}
-	q := o.q.under(rules.policy)
-	q.Base, q.rules, q.names, q.turn = tip.Branch, rules, o.names(j.apps, rules.from()), j.turn
-	q.imagesAt = map[string][]string{}
-	files := o.files(ctx, repo, tip.Commit.SHA)
-	for _, app := range j.apps {
-		dirs, err := o.config.Targets(files, app, j.at.Environment, j.at.Ring)
-		if err != nil {
-			return fail(err)
-		}
-		proveWith, err := o.config.ProveWith(files, app, j.at)
-		if err != nil {
-			return fail(err)
-		}
-		id.Paths, q.proveWith = both(id.Paths, dirs), both(q.proveWith, proveWith)
-		for _, dir := range dirs {
-			q.imagesAt[dir] = append(q.imagesAt[dir], rules.repositories(app)...)
-		}
-	}
-	slices.Sort(id.Paths)
-	q.Images = j.images
-	if o.e.From != "" {
-		q.Images = rules.images()
-	}
-	if err := checkImages(q); err != nil {
-		return fail(fmt.Errorf("%w: %w", ErrMisused, err))
-	}
-	return q, id, repo, nil
-}
-
-// repositories are the names under which a request may ask for an app's images.
-func (r *rules) repositories(app string) []string {
-	var names []string
-	for _, i := range r.config.Apps[app].Images {
-		names = append(names, i.Repository)
-	}
-	for _, s := range r.from() {
-		for _, ref := range s.images {
-			if s.app == app {
-				names = append(names, ref.Repository)
-			}
-		}
-	}
-	return names
-}
-
-// from is what images were read from: the sources, or the past of the place itself.
-func (r *rules) from() []*source {
-	if r.back == nil {
-		return r.sources
-	}
-	return []*source{{app: r.back.app, at: r.at, built: r.config.Apps[r.back.app].Images, images: r.back.to.Images}}
-}
-
-// images are what the sources run: those of an app agree.
-func (r *rules) images() []image.Reference {
-	var all []image.Reference
-	told := map[string]bool{}
-	for _, s := range r.sources {
-		if !told[s.app] {
-			all = append(all, s.images...)
-		}
-		told[s.app] = true
-	}
-	return all
-}
-
-// under is the request with what a policy says and the user did not.
-func (q Request) under(policy config.Policy) Request {
-	if q.Pin == "" && policy.Pin == config.PinDigest {
-		q.Pin = overlay.PinDigest
-	}
-	if q.Prove == "" {
-		q.Prove = overlay.Mode(policy.Prove)
-	}
-	q.Platforms = both(q.Platforms, policy.Gates.Platforms)
-	pr := policy.PullRequest
-	q.Labels, q.Reviewers = both(q.Labels, pr.Labels), both(q.Reviewers, pr.Reviewers)
-	q.TeamReviewers, q.Assignees = both(q.TeamReviewers, pr.TeamReviewers), both(q.Assignees, pr.Assignees)
-	q.Draft = q.Draft || pr.Draft
-	q.AutoMerge = q.AutoMerge || policy.Merge == config.Auto
-	q.Copy = q.Copy || policy.Copy
-	q.direct = policy.Merge == config.Direct
-	return q
-}
-
-func both(a, b []string) []string {
-	out := slices.Clone(a)
-	for _, s := range b {
-		if !slices.Contains(out, s) {
-			out = append(out, s)
-		}
-	}
-	return out
 }

@@ -50,7 +50,7 @@ func (o *order) among(ctx context.Context, login string, names []string, rule st
 		}
 		in, err := rights.Member(ctx, team, login)
 		if err != nil {
-			return false, fmt.Errorf("ask whether %s is in team %s, for %s: %w", login, team, rule, err)
+			return false, fmt.Errorf("%s of %s: %w", rule, config.FileName, err)
 		}
 		if in {
 			return true, nil

@@ -226,7 +226,9 @@ func (r *run) checks(res *Result) []check {
 		out = append(out, check{"Proof", "⚠️ switched off"})
 	}
 	for _, g := range res.Gates {
-		out = append(out, gateRow(g))
+		if g.Name != "platforms" || platforms(res.Images) == "" { // told below, with those that are there
+			out = append(out, gateRow(g))
+		}
 	}
 	if res.OverriddenBy != "" {
 		out = append(out, check{"Override", fmt.Sprintf("⚠️ by %s: %s", Code(res.OverriddenBy), Code(r.q.Override))})

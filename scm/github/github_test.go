@@ -194,7 +194,10 @@ func TestEveryOperationIsCalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := scm.Proposal{Number: pr.Number, Head: head, Base: "main", HeadCommit: pr.HeadCommit, Title: "t", Labels: []string{"l"}, Assignees: []string{"mei"}, Reviewers: []string{"sam"}, AutoMerge: true}
+	lagging := p
+	lagging.Assignees = nil // the labels alone meet the lag
 	s.LagIssues(1)
+	propose(t, r, lagging)
 	propose(t, r, p)
 	p.AutoMerge, p.Renewed = false, true
 	propose(t, r, p)

@@ -116,7 +116,4 @@ try 'tagboat resol'; try 'tagboat promote --dry'; try 'tagboat promote --output 
 			}
 		})
 	}
-	t.Run("powershell", func(t *testing.T) {
-		t.Skip("NOT TESTED: nobody has run the script for PowerShell; that it is printed is in testdata/completion.txt")
-	})
 }

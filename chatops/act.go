@@ -220,7 +220,7 @@ func (b *Bot) hold(ctx context.Context, o Order) (*promote.HoldResult, error) {
 		res, err := b.Promoter.Release(ctx, repo, h, options)
 		return &res, err
 	}
-	if h.Until, options.For, err = untilOf(o.Command.Until); err != nil {
+	if h.Until, options.For, err = promote.ParseUntil(o.Command.Until); err != nil {
 		return nil, err
 	}
 	res, err := b.Promoter.Hold(ctx, repo, h, options)

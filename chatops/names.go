@@ -35,7 +35,7 @@ func (c Command) Resolve(names *config.Config) (Command, error) {
 		}
 	}
 	if c.Ring != "" && !slices.Contains(environment.RingNames(), c.Ring) {
-		return c, fmt.Errorf("%w: no ring %q in %s%s", config.ErrUnknown, c.Ring, c.Environment, suggest(c.Ring, environment.RingNames()))
+		return c, fmt.Errorf("%w: no ring %q in %s%s", config.ErrUnknown, c.Ring, c.Environment, config.Nearest(c.Ring, environment.RingNames()))
 	}
 	if c.Verb == Promote {
 		return c.source(names, environment)

@@ -6,12 +6,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
-	"github.com/agnivade/levenshtein"
-
 	"tagboat/config"
+	"tagboat/promote"
 )
 
 // The limits of a line. A reason is for people: one sentence.
@@ -170,7 +168,7 @@ func (p *parser) clause() error {
 	p.words = p.words[1:]
 	known := slices.Concat(p.command.Verb.clauses(), p.command.Verb.options())
 	if w.quoted || !slices.Contains(known, w.text) {
-		return fmt.Errorf("%s is no word of this command%s", w, suggest(w.text, known))
+		return fmt.Errorf("%s is no word of this command%s", w, config.Nearest(w.text, known))
 	}
 	if slices.Contains(p.seen, w.text) {
 		return fmt.Errorf("%s stands there twice", w)
@@ -288,29 +286,11 @@ func (p *parser) until() error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := untilOf(w.text); err != nil || w.quoted {
+	if _, _, err := promote.ParseUntil(w.text); err != nil || w.quoted {
 		return fmt.Errorf("%s is no time: write 2026-12-01T08:00:00Z, 2026-12-01, or a duration such as 2h or 3d", w)
 	}
 	p.command.Until = w.text
 	return nil
-}
-
-// untilOf reads the until of a hold as the command hold does: a time, a UTC date
-// (when that day begins), or how long from now on; "" is until released.
-func untilOf(until string) (at time.Time, length time.Duration, err error) {
-	if until == "" {
-		return time.Time{}, 0, nil
-	}
-	for _, layout := range []string{time.RFC3339, time.DateOnly} {
-		if at, err := time.Parse(layout, until); err == nil {
-			return at, 0, nil
-		}
-	}
-	d, err := config.ParseDuration(until)
-	if err != nil || d == 0 {
-		return time.Time{}, 0, fmt.Errorf("%q is neither a time nor a duration", until)
-	}
-	return time.Time{}, time.Duration(d), nil
 }
 
 // name reads a word that names something.
@@ -342,21 +322,4 @@ func reason(w word) (string, error) {
 		return "", fmt.Errorf("the reason has more than %d characters", ReasonLimit)
 	}
 	return w.text, nil
-}
-
-// suggest names the nearest known word, or lists them.
-func suggest(word string, known []string) string {
-	nearest, best := "", len(word)/3+2
-	for _, k := range known {
-		if d := levenshtein.ComputeDistance(word, k); d < best {
-			nearest, best = k, d
-		}
-	}
-	switch {
-	case nearest != "":
-		return ": did you mean " + nearest + "?"
-	case len(known) == 0:
-		return ": there is none"
-	}
-	return ": there is " + strings.Join(known, ", ")
 }

@@ -85,7 +85,7 @@ func checkWhere(c *Config, at string, app App, r *report) {
 		here := fmt.Sprintf("%s.environments[%d]", at, i)
 		e, err := c.Environment(name)
 		if err != nil {
-			r.wrong(here, "no environment %q%s", name, hint(name, c.EnvironmentNames()))
+			r.wrong(here, "no environment %q%s", name, Nearest(name, c.EnvironmentNames()))
 			continue
 		}
 		missing := slices.DeleteFunc(slices.Clone(e.From), app.In)

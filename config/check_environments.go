@@ -38,7 +38,7 @@ func checkFrom(c *Config, i int, at string, r *report) {
 		here := fmt.Sprintf("%s.from[%d]", at, j)
 		switch k := slices.Index(names, from); {
 		case k < 0:
-			r.wrong(here, "no environment %q%s", from, hint(from, names[:i]))
+			r.wrong(here, "no environment %q%s", from, Nearest(from, names[:i]))
 		case k == i:
 			r.wrong(here, "an environment is not promoted from itself")
 		case k > i:

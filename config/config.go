@@ -109,7 +109,7 @@ func (c *Config) AppOf(repository string) (string, error) {
 			known = append(known, i.Repository)
 		}
 	}
-	return "", fmt.Errorf("%w: no app in %s has the image %s%s", ErrUnknown, FileName, repository, hint(repository, known))
+	return "", fmt.Errorf("%w: no app in %s has the image %s%s", ErrUnknown, FileName, repository, Nearest(repository, known))
 }
 
 // In says whether the app is in an environment.
@@ -147,5 +147,5 @@ func (c *Config) Environment(name string) (Environment, error) {
 
 // unknown is the error for a name that the configuration does not have.
 func unknown(what, name string, known []string) error {
-	return fmt.Errorf("%w: no %s %q in %s%s", ErrUnknown, what, name, FileName, hint(name, known))
+	return fmt.Errorf("%w: no %s %q in %s%s", ErrUnknown, what, name, FileName, Nearest(name, known))
 }

@@ -168,7 +168,7 @@ func (d *decoder) keyHint(at, key string, t reflect.Type, fields []field) string
 	for i, f := range fields {
 		known[i] = f.name
 	}
-	return hint(key, known)
+	return Nearest(key, known)
 }
 
 // rootOnly gives the root's type for a type of included files.
@@ -243,7 +243,7 @@ func (d *decoder) text(at string, n *yaml.Node, v reflect.Value, f field) {
 		return
 	}
 	if len(f.enum) > 0 && !slices.Contains(f.enum, n.Value) {
-		d.unreadable(at, n.Line, "%s cannot be %q%s", at, n.Value, hint(n.Value, f.enum))
+		d.unreadable(at, n.Line, "%s cannot be %q%s", at, n.Value, Nearest(n.Value, f.enum))
 		return
 	}
 	v.SetString(n.Value)

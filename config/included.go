@@ -95,7 +95,7 @@ func (c *Config) tighten(dir string, environments []Tightened, r *report) {
 		at := fmt.Sprintf("environments[%d]", i)
 		root, err := c.Environment(t.Name)
 		if err != nil {
-			r.wrong(at+".name", "no environment %q in %s%s", t.Name, FileName, hint(t.Name, c.EnvironmentNames()))
+			r.wrong(at+".name", "no environment %q in %s%s", t.Name, FileName, Nearest(t.Name, c.EnvironmentNames()))
 			continue
 		}
 		if _, twice := policies[t.Name]; twice {

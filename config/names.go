@@ -90,7 +90,7 @@ func checkTemplate(s string, known ...string) error {
 	}
 	for _, w := range words {
 		if !slices.Contains(known, w) {
-			return fmt.Errorf("%q has the unknown placeholder {%s}%s", s, w, hint(w, known))
+			return fmt.Errorf("%q has the unknown placeholder {%s}%s", s, w, Nearest(w, known))
 		}
 	}
 	return nil

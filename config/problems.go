@@ -134,8 +134,9 @@ func invalid(reports ...*report) error {
 	return &e
 }
 
-// hint suggests the nearest of the known words, or lists them.
-func hint(word string, known []string) string {
+// Nearest ends an error about a word that is not known: it suggests the nearest of
+// the known ones, or lists them.
+func Nearest(word string, known []string) string {
 	nearest, best := "", len(word)/3+2
 	for _, k := range known {
 		if d := levenshtein.ComputeDistance(word, k); d < best {

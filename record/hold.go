@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -254,6 +255,9 @@ func ParseHold(file string, b []byte) (Hold, error) {
 	return h, nil
 }
 
+// goType is what yaml says of an unknown key, in the words of this file.
+var goType = regexp.MustCompile(`not found in type record\.holdFile`)
+
 func decodeHold(b []byte) (holdFile, error) {
 	var f holdFile
 	d := yaml.NewDecoder(bytes.NewReader(b))
@@ -261,7 +265,7 @@ func decodeHold(b []byte) (holdFile, error) {
 	if err := d.Decode(&f); errors.Is(err, io.EOF) {
 		return f, errors.New("it is empty")
 	} else if err != nil {
-		return f, err
+		return f, errors.New(goType.ReplaceAllString(err.Error(), "is unknown"))
 	}
 	if err := d.Decode(&holdFile{}); !errors.Is(err, io.EOF) {
 		return f, errors.New("it has more than one document")

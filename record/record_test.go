@@ -37,6 +37,27 @@ func TestTrailersRoundTrip(t *testing.T) {
 	}
 }
 
+func TestTrailersAreInert(t *testing.T) {
+	for reason, want := range map[string]string{
+		"fixes #12":            `"fixes \x2312"`,
+		"closes acme/todo#12!": `"closes acme/todo\x2312!"`,
+		"#12":                  `"\x2312"`,
+		"fixes GH-12":          `"fixes \x47H-12"`,
+		"resolves https://forge.example/acme/todo/issues/12": `"resolves https\x3a//forge.example/acme/todo/issues/12"`,
+		"ask @mei, @@li": `"ask \x40mei, @\x40li"`,
+		"\\#1":           `"\\\x231"`,
+		"維護 C# at 10:00": `"維護 C# at 10:00"`,
+	} {
+		made := Trailers{App: "a", Environment: "b", Reason: reason}
+		if !strings.Contains(made.String(), "\nTagboat-Reason: "+want+"\n") {
+			t.Errorf("%s: want %s in\n%s", reason, want, made)
+		}
+		if got, ok := ParseTrailers("x\n\n" + made.String()); !ok || got.Reason != reason {
+			t.Errorf("%s: read %q, %v", reason, got.Reason, ok)
+		}
+	}
+}
+
 func TestParseTrailersRefuses(t *testing.T) {
 	for name, message := range map[string]string{
 		"none":           "Fix typo\n\nSigned-off-by: x",

@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -193,12 +194,20 @@ func (t Trailers) Target() string {
 	return s
 }
 
-// quote leaves plain words as they are and writes others as a Go string.
+// acts is what a forge acts on in the message of a merged commit: "fixes #12" closes
+// an issue, so do "fixes GH-12" and its address, and @mei tells mei.
+var acts = regexp.MustCompile(`[#!&]\d|@\w|://|[Gg][Hh]-\d`)
+
+// quote leaves plain words as they are and writes others as a Go string, in which
+// nothing is left that a forge would act on.
 func quote(s string) string {
-	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == '"' || r == '\\' || r > '~' }) {
-		return strconv.QuoteToASCII(s)
+	odd := func(r rune) bool { return r <= ' ' || r == '"' || r == '\\' || r > '~' }
+	if s != "" && !strings.ContainsFunc(s, odd) && !acts.MatchString(s) {
+		return s
 	}
-	return s
+	return acts.ReplaceAllStringFunc(strconv.QuoteToGraphic(s), func(found string) string {
+		return fmt.Sprintf(`\x%02x`, found[0]) + found[1:]
+	})
 }
 
 func unquote(s string) (string, error) {

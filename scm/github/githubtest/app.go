@@ -19,8 +19,11 @@ type FakeApp struct {
 	Key            *rsa.PublicKey
 	InstallationID int64
 	NotInstalled   bool
-	Lacks          []string         // permissions that the organisation has not granted it
-	Now            func() time.Time // GitHub's clock; nil is time.Now
+	Lacks          []string // permissions that the organisation has not granted it
+	// Grants are what it has granted, each read or write: no others. nil: all but what
+	// Lacks names.
+	Grants map[string]string
+	Now    func() time.Time // GitHub's clock; nil is time.Now
 
 	minted int
 }
@@ -73,8 +76,21 @@ func getInstallation(s *Server, _ http.ResponseWriter, _ *request) (int, any) {
 		return refuse(http.StatusNotFound, "Not Found")
 	}
 	return http.StatusOK, s.object("installation", map[string]any{
-		"id": s.opts.App.InstallationID, "account": s.user(s.opts.Owner), "permissions": map[string]any{}, "repository_selection": "selected",
+		"id": s.opts.App.InstallationID, "account": s.user(s.opts.Owner), "permissions": s.opts.App.granted(), "repository_selection": "selected",
 	})
+}
+
+// granted are the permissions of the installation.
+func (a *FakeApp) granted() map[string]string {
+	if a.Grants != nil {
+		return a.Grants
+	}
+	all := map[string]string{
+		"contents": "write", "pull_requests": "write", "statuses": "write", "checks": "read", "members": "read", "issues": "write", "actions": "write",
+		"metadata": "read",
+	}
+	maps.DeleteFunc(all, func(p, _ string) bool { return slices.Contains(a.Lacks, p) })
+	return all
 }
 
 // grants are the sets of permissions that a token may be limited to: each for some
@@ -88,6 +104,7 @@ func grants() []map[string]string {
 		{"members": "read"},
 		{"issues": "write", "pull_requests": "read"},
 		{"actions": "write"},
+		{"actions": "read"},
 	}
 }
 
@@ -109,7 +126,11 @@ func createInstallationToken(s *Server, _ http.ResponseWriter, r *request) (int,
 	if !slices.Equal(in.Repositories, []string{s.opts.Name}) || !known {
 		s.t.Errorf("fake GitHub: the App's token is for %v with %v, not for %s with what some call needs", in.Repositories, in.Permissions, s.opts.Name)
 	}
-	if slices.ContainsFunc(app.Lacks, func(p string) bool { return in.Permissions[p] != "" }) {
+	granted := app.granted()
+	for permission, level := range in.Permissions {
+		if granted[permission] == level || granted[permission] == "write" {
+			continue
+		}
 		return refuse(http.StatusUnprocessableEntity, "The permissions requested are not granted to this installation.")
 	}
 	s.mu.Lock()

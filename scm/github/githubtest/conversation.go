@@ -128,17 +128,10 @@ func (s *Server) shut(number int, login string) *Answer {
 // that is a pull request, on pull requests.
 func (s *Server) mute(r *request, isPull bool) *Answer {
 	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-	s.mu.Lock()
-	minted, isMinted := s.rights[token]
-	s.mu.Unlock()
-	may := !isMinted && !s.lacks("issues") || minted["issues"] == "write" || isPull && (!isMinted && !s.lacks("pull_requests") || minted["pull_requests"] == "write")
-	if may {
+	if s.has(token, "issues", "write") || isPull && s.has(token, "pull_requests", "write") {
 		return nil
 	}
-	return &Answer{
-		Status: http.StatusForbidden, Message: "Resource not accessible by integration",
-		Header: map[string]string{"X-Accepted-GitHub-Permissions": "issues=write; pull_requests=write"},
-	}
+	return inaccessible(token, "issues=write; pull_requests=write")
 }
 
 func addComment(s *Server, _ http.ResponseWriter, r *request) (int, any) {

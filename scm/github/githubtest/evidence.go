@@ -23,6 +23,11 @@ func needs() map[string][2]string {
 		"GET orgs/{org}/teams/{team_slug}/memberships/{username}": {"members", "read"},
 		"GET collaborators/{username}/permission":                 {"metadata", "read"},
 		"GraphQL viewer":                                          {"metadata", "read"},
+		"GraphQL updateRefs":                                      {"contents", "write"},
+		"GraphQL enablePullRequestAutoMerge":                      {"pull_requests", "write"},
+		"GraphQL disablePullRequestAutoMerge":                     {"pull_requests", "write"},
+		"GET commits/{commit_sha}/pulls":                          {"pull_requests", "read"},
+		"PUT pulls/{pull_number}/merge":                           {"contents", "write"},
 	}
 }
 
@@ -37,27 +42,17 @@ func (s *Server) lacking(r *request, token string) *Answer {
 	}
 	if !listed {
 		need = [2]string{"contents", "read"}
-		if strings.HasPrefix(r.op, "pulls/") {
+		if _, path, _ := strings.Cut(r.op, " "); strings.HasPrefix(path, "pulls") || strings.HasPrefix(path, "issues/") { // labels, assignees
 			need[0] = "pull_requests"
 		}
 		if r.Method != http.MethodGet {
 			need[1] = "write"
 		}
 	}
-	s.mu.Lock()
-	minted, isMinted := s.rights[token]
-	s.mu.Unlock()
-	has := minted[need[0]]
-	if need[0] == "metadata" || has == need[1] || has == "write" {
-		isMinted = false
+	if need[0] == "metadata" || s.has(token, need[0], need[1]) {
+		return nil
 	}
-	if isMinted || slices.Contains(s.opts.Lacks, need[0]) {
-		return &Answer{
-			Status: http.StatusForbidden, Message: "Resource not accessible by integration",
-			Header: map[string]string{"X-Accepted-GitHub-Permissions": need[0] + "=" + need[1]},
-		}
-	}
-	return nil
+	return inaccessible(token, need[0]+"="+need[1])
 }
 
 // commitOf resolves the SHA of a path; nothing else may be asked for, for a

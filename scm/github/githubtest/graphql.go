@@ -85,7 +85,12 @@ func (s *Server) serveGraphQL(w *httptest.ResponseRecorder, req *http.Request, b
 		s.answerGraph(w, field, *f.answer)
 		return op
 	}
-	if refusal := s.authorize(r); refusal != nil {
+	refusal := s.authorize(w, r)
+	if refusal != nil && strings.HasPrefix(refusal.Message, "Resource not accessible") {
+		s.answerGraph(w, field, Answer{Status: http.StatusOK, Errors: []any{graphRefusal{"FORBIDDEN", refusal.Message}}})
+		return op
+	}
+	if refusal != nil {
 		write(w, *refusal)
 		return op
 	}

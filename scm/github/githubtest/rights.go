@@ -2,6 +2,7 @@ package githubtest
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -38,12 +39,47 @@ func getPermission(s *Server, _ http.ResponseWriter, r *request) (int, any) {
 }
 
 func (s *Server) lacks(permission string) bool {
-	for _, l := range s.opts.Lacks {
-		if l == permission {
-			return true
-		}
+	return slices.Contains(s.opts.Lacks, permission)
+}
+
+// has tells whether a token has a permission at least at a level, read or write.
+func (s *Server) has(token, permission, level string) bool {
+	s.mu.Lock()
+	grants, isMinted := s.rights[token]
+	s.mu.Unlock()
+	if !isMinted {
+		grants = s.opts.Grants
 	}
-	return false
+	switch {
+	case s.lacks(permission):
+		return false
+	case grants == nil:
+		return true
+	}
+	return grants[permission] == level || grants[permission] == "write"
+}
+
+// inaccessible is the refusal of a token without a permission, which the header
+// names.
+func inaccessible(token, accepted string) *Answer {
+	whom := "integration"
+	if strings.HasPrefix(token, "github_pat_") {
+		whom = "personal access token"
+	}
+	return &Answer{
+		Status: http.StatusForbidden, Message: "Resource not accessible by " + whom,
+		Header: map[string]string{"X-Accepted-GitHub-Permissions": accepted},
+	}
+}
+
+// tellToken sets the headers in which every answer tells of a token.
+func (s *Server) tellToken(w http.ResponseWriter) {
+	if s.opts.Scopes != nil {
+		w.Header().Set("X-OAuth-Scopes", strings.Join(s.opts.Scopes, ", "))
+	}
+	if !s.opts.Expires.IsZero() {
+		w.Header().Set("GitHub-Authentication-Token-Expiration", s.opts.Expires.UTC().Format("2006-01-02 15:04:05 UTC"))
+	}
 }
 
 func getTeam(s *Server, _ http.ResponseWriter, r *request) (int, any) {

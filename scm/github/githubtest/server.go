@@ -49,6 +49,13 @@ type Options struct {
 	// Lacks are permissions that the token lacks: statuses, checks, members,
 	// administration (without which nobody else's permission may be asked).
 	Lacks []string
+	// Grants are the permissions of the token, each read or write: no others. nil:
+	// all but what Lacks names.
+	Grants map[string]string
+	// Scopes are those of a classic token, which every answer tells; nil: it is none.
+	// They are told, not enforced.
+	Scopes  []string
+	Expires time.Time // of the token, which every answer tells; zero: never
 
 	App *FakeApp // serves the App endpoints
 
@@ -225,7 +232,7 @@ func (s *Server) handle(w *httptest.ResponseRecorder, r *request) {
 		write(w, *f.answer)
 		return
 	}
-	if refusal := s.authorize(r); refusal != nil {
+	if refusal := s.authorize(w, r); refusal != nil {
 		write(w, *refusal)
 		return
 	}
@@ -274,7 +281,7 @@ func (r *request) q(name string) string {
 type handler func(*Server, http.ResponseWriter, *request) (status int, body any)
 
 // authorize refuses what GitHub refuses before it looks at anything else.
-func (s *Server) authorize(r *request) *Answer {
+func (s *Server) authorize(w http.ResponseWriter, r *request) *Answer {
 	if r.Header.Get("User-Agent") == "" {
 		return &Answer{Status: http.StatusForbidden, Message: "Request forbidden by administrative rules. Please make sure your request has a User-Agent header."}
 	}
@@ -297,6 +304,7 @@ func (s *Server) authorize(r *request) *Answer {
 		return &Answer{Status: http.StatusUnauthorized, Message: "Bad credentials"}
 	}
 	r.login = login
+	s.tellToken(w)
 	return s.lacking(r, token)
 }
 

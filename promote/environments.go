@@ -243,17 +243,15 @@ func (o *order) once(ctx context.Context, j job) (Result, error) {
 	return res, nil
 }
 
-// ownBuild says why an image is nothing new, or "": in a repository that holds both
-// source and overlays, a promotion's own merge starts a build.
+// ownBuild is Promoter.ownBuild, under the environments that take what builds push.
 func (o *order) ownBuild(ctx context.Context, j job) (string, error) {
-	if len(j.images) == 0 || o.q.Again || !strings.EqualFold(o.q.Job.Repository, o.repo.About().Name) {
-		return "", nil
-	}
-	var first []string // environments that take what builds push
+	var first []string
 	for _, e := range o.config.Environments {
 		if e.From == nil {
 			first = append(first, e.Name)
 		}
 	}
-	return o.ownMerge(ctx, o.repo, j.name, first, o.q.Job.Revision)
+	q := o.q
+	q.Images = j.images
+	return o.Promoter.ownBuild(ctx, q, o.repo, j.name, first)
 }

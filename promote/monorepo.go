@@ -17,6 +17,16 @@ const ownBranches = "tagboat/"
 // promotionsBack bounds how far back a build looks for the promotion before it.
 const promotionsBack = 100
 
+// ownBuild says why a request's images are nothing new, or "": in a repository that
+// holds both source and overlays, a promotion's own merge starts a build. environments
+// are those of ownMerge.
+func (p *Promoter) ownBuild(ctx context.Context, q Request, repo scm.Repository, app string, environments []string) (string, error) {
+	if len(q.Images) == 0 || q.Again || !strings.EqualFold(q.Job.Repository, repo.About().Name) {
+		return "", nil
+	}
+	return p.ownMerge(ctx, repo, app, environments, q.Job.Revision)
+}
+
 // ownMerge says why a build's commit is nothing new, or "". In a repository that
 // holds both source and overlays, merging a promotion starts a build, whose image
 // has another digest though nothing of its source is new: promoted, it would be

@@ -173,8 +173,16 @@ func (p *Promoter) Run(ctx context.Context, q Request) (Result, error) {
 		return Result{Outcome: Failed}, err
 	}
 	repo, err := p.Open(ctx, q.Repository, "")
+	res := Result{App: id.App, Environment: id.Environment, HeadBranch: id.Branch, Outcome: Failed}
 	if err != nil {
-		return Result{App: id.App, Environment: id.Environment, HeadBranch: id.Branch, Outcome: Failed}, err
+		return res, err
+	}
+	if res.Reason, err = p.ownBuild(ctx, q, repo, id.App, []string{id.Environment}); err != nil {
+		return res, err
+	}
+	if res.Reason != "" {
+		res.Outcome = UpToDate
+		return res, nil
 	}
 	return p.promote(ctx, q, id, repo)
 }

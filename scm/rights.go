@@ -1,6 +1,9 @@
 package scm
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Rights is what a forge says about people. Plain git has no people: a user
 // asserts a Repository for Rights. Every answer is the forge's own; an
@@ -52,4 +55,23 @@ func (p Permission) rank() (int, bool) {
 		}
 	}
 	return 0, false
+}
+
+// Grants is what a forge tells of the credential itself. A user asserts a
+// Repository for Grants; plain git tells nothing.
+type Grants interface {
+	// Grant asks the forge and writes nothing. That a forge tells nothing of a
+	// credential is an empty Grant, no error.
+	Grant(ctx context.Context) (Grant, error)
+}
+
+// Grant is what a credential may do, as far as the forge tells.
+type Grant struct {
+	// Rights are named as the forge names them: contents:write (a permission of a
+	// GitHub App), repo (a scope of GitHub's classic tokens), api (GitLab's),
+	// write:repository (Gitea's). Told is false where the forge does not tell them.
+	Rights []string
+	Told   bool
+	// Expires is when the credential ends, at the earliest; zero: never, or not told.
+	Expires time.Time
 }

@@ -97,7 +97,7 @@ func (c *appCredential) current(ctx context.Context) (string, error) {
 	}
 	token, err := c.mint(ctx)
 	if err != nil {
-		return "", c.explain(needed, err)
+		return "", c.explain(ctx, needed, err)
 	}
 	c.report(token.GetToken())
 	c.minted[needed] = mintedToken{token.GetToken(), token.GetExpiresAt().Time}
@@ -216,7 +216,7 @@ func (c *appCredential) client(at time.Time) (*github.Client, error) {
 	return client, nil
 }
 
-func (c *appCredential) explain(needed rights, err error) error {
+func (c *appCredential) explain(ctx context.Context, needed rights, err error) error {
 	doing := fmt.Sprintf("get a token for %s/%s as GitHub App %s", c.owner, c.name, c.app.ID)
 	a, ok := answerOf(err)
 	if !ok {
@@ -231,7 +231,8 @@ func (c *appCredential) explain(needed rights, err error) error {
 	case http.StatusNotFound:
 		e.Err, hint = scm.ErrDenied, "; install the App on the repository, and check its id and the API address"
 	case http.StatusUnprocessableEntity:
-		e.Err, hint = scm.ErrDenied, "; the App needs "+needed.words()+", approved by the organisation's owner"
+		e.Err = scm.ErrDenied
+		hint = fmt.Sprintf("; the App lacks %s: add it in the App's settings (Permissions), then the owner of %s approves it", c.lacking(ctx, needed), c.owner)
 	}
 	return fmt.Errorf("%s: %w%s", doing, e, hint)
 }

@@ -13,21 +13,22 @@ type rights string
 const (
 	rightsToPromote rights = "contents:write and pull_requests:write on this repository"
 	rightsToLook    rights = "contents:read and pull_requests:read on this repository"
+	rightsToCompare rights = "contents:read on this repository"
 	rightsToRead    rights = "statuses:read and checks:read on this repository"
 	rightsToPost    rights = "statuses:write on this repository"
 	rightsToAsk     rights = "members:read of the organisation"
 	rightsToTalk    rights = "issues:write and pull_requests:read on this repository"
 	rightsToRun     rights = "actions:write on this repository"
+	rightsToFollow  rights = "actions:read on this repository"
 )
-
-// words name the permissions for an error.
-func (s rights) words() string { return string(s) }
 
 func (s rights) permissions() *github.InstallationPermissions {
 	read, write := "read", "write"
 	switch s {
 	case rightsToLook:
 		return &github.InstallationPermissions{Contents: &read, PullRequests: &read}
+	case rightsToCompare:
+		return &github.InstallationPermissions{Contents: &read}
 	case rightsToRead:
 		return &github.InstallationPermissions{Statuses: &read, Checks: &read}
 	case rightsToPost:
@@ -38,6 +39,8 @@ func (s rights) permissions() *github.InstallationPermissions {
 		return &github.InstallationPermissions{Issues: &write, PullRequests: &read}
 	case rightsToRun:
 		return &github.InstallationPermissions{Actions: &write}
+	case rightsToFollow:
+		return &github.InstallationPermissions{Actions: &read}
 	}
 	return &github.InstallationPermissions{Contents: &write, PullRequests: &write}
 }

@@ -48,7 +48,7 @@ func (k tokenKind) word(app bool) string {
 func (r *Repository) warnings() []string {
 	var out []string
 	switch {
-	case r.app:
+	case r.app != nil:
 	case r.actions:
 		out = append(out, "GITHUB_TOKEN: GitHub holds back the checks of its pull requests until a person with write access approves the runs, so required checks and auto-merge wait for that; it reaches its own repository only; and \"Allow GitHub Actions to create and approve pull requests\" must be on (Settings, Actions, General). An App's token has none of these limits")
 	case r.token == classicToken, r.token == fineToken, r.token == userToken:
@@ -84,21 +84,20 @@ func (r *Repository) connect(o Options) error {
 			return nil
 		}
 	}
-	var app *appCredential
 	if o.App != nil {
 		var err error
-		if app, err = newAppCredential(r, *o.App, opts, report); err != nil {
+		if r.app, err = newAppCredential(r, *o.App, opts, report); err != nil {
 			return err
 		}
-		opts.Authorize = app.authorize
+		opts.Authorize = r.app.authorize
 	}
 	t, err := scm.NewTransport(opts)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.fullName(), err)
 	}
 	r.transport, r.http = t, t.Client()
-	if app != nil {
-		r.http.Transport = &renewing{base: t, credential: app}
+	if r.app != nil {
+		r.http.Transport = &renewing{base: t, credential: r.app}
 	}
 	if r.sleep = opts.Sleep; r.sleep == nil {
 		r.sleep = sleep

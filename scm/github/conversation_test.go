@@ -84,9 +84,9 @@ func TestConversationRefusals(t *testing.T) {
 	}{
 		"locked":                {locked: true, do: reply, want: scm.ErrRefused, says: "issue is locked"},
 		"locked for a reaction": {locked: true, do: eyes, want: scm.ErrRefused, says: "conversation is locked"},
-		"no right to comment":   {answers: answers{post: integration}, do: reply, want: scm.ErrDenied, says: "needs issues:write"},
-		"no right to react":     {answers: answers{react: integration}, do: eyes, want: scm.ErrDenied, says: "needs issues:write"},
-		"no right to read":      {lacks: []string{"issues"}, do: read, want: scm.ErrDenied, says: "issues=read"},
+		"no right to comment":   {answers: answers{post: integration}, do: reply, want: scm.ErrDenied, says: "lacks issues:write"},
+		"no right to react":     {answers: answers{react: integration}, do: eyes, want: scm.ErrDenied, says: "lacks issues:write"},
+		"no right to read":      {lacks: []string{"issues"}, do: read, want: scm.ErrDenied, says: "issues:read"},
 		"issues are off":        {answers: answers{list: {Status: 410, Message: "Issues has been disabled in this repository."}}, do: reply, want: scm.ErrNotFound, says: "disabled"},
 		"forge is down":         {answers: answers{react: {Status: 503, Body: "<html>"}}, do: eyes, want: scm.ErrUnavailable, says: "react to comment"},
 		"whose token cannot be told": {
@@ -204,7 +204,7 @@ func TestDispatchRefusals(t *testing.T) {
 		says string
 	}{
 		"disabled":         {opts: githubtest.Options{DisabledWorkflows: []string{"promote.yml"}}, want: scm.ErrRefused, says: "enable it"},
-		"no right":         {opts: githubtest.Options{Lacks: []string{"actions"}}, want: scm.ErrDenied, says: "actions=write"},
+		"no right":         {opts: githubtest.Options{Lacks: []string{"actions"}}, want: scm.ErrDenied, says: "actions:write"},
 		"unknown input":    {with: func(d *scm.Dispatch) { d.Inputs["to"] = "x" }, want: scm.ErrRefused, says: `["to"]; compare with workflow_dispatch.inputs of .github/workflows/promote.yml on main`},
 		"no workflow":      {with: func(d *scm.Dispatch) { d.Workflow = "deploy.yml" }, want: scm.ErrNotFound, says: "there is no .github/workflows/deploy.yml on the default branch"},
 		"no branch":        {with: func(d *scm.Dispatch) { d.Branch = "nope" }, want: scm.ErrNotFound, says: "No ref found for: nope"},

@@ -110,7 +110,7 @@ func (r *Repository) writeFault(doing string, err error) error {
 		return r.fault(doing, err)
 	}
 	return fmt.Errorf("%s: %s: %w; the %s can read the repository, but may not write to it (GitHub says 404 to that)",
-		r.fullName(), doing, r.statusError(a, scm.ErrDenied), r.token.word(r.app))
+		r.fullName(), doing, r.statusError(a, scm.ErrDenied), r.token.word(r.app != nil))
 }
 
 func (r *Repository) statusError(a answer, kind error) *scm.StatusError {
@@ -174,8 +174,22 @@ func (r *Repository) permissionHint(a answer) string {
 	if need == "" {
 		need = "contents:write and pull_requests:write"
 	}
-	return "the " + r.token.word(r.app) + " lacks a permission on " + r.fullName() + " (this call needs " + need +
-		"; a changed App permission must be approved by the organisation's owner, a workflow needs a permissions: block, and GITHUB_TOKEN reaches its own repository only)"
+	need = strings.NewReplacer("=", ":", "; ", " or ", ",", " and ").Replace(need)
+	return "the " + r.token.word(r.app != nil) + " lacks " + need + " on " + r.fullName() + ": " + r.whereToGive()
+}
+
+// whereToGive tells where a credential gets a permission that it lacks.
+func (r *Repository) whereToGive() string {
+	switch {
+	case r.app != nil:
+		return "add it in the App's settings (Permissions), then the owner of " + r.owner + " approves it"
+	case r.actions:
+		return "add it to the permissions: block of the workflow (GITHUB_TOKEN reaches its own repository only)"
+	case r.token == fineToken:
+		return "add it to the token's repository permissions, and have the owner of " + r.owner + " approve that where it asks to"
+	}
+	return "add it in the settings of the App that made the token, and have the owner of " + r.owner + " approve it; " +
+		"a workflow's GITHUB_TOKEN gets it in the workflow's permissions: block"
 }
 
 // ambiguous tells whether a write may have been done although it failed.

@@ -148,8 +148,8 @@ func TestEvidenceDenied(t *testing.T) {
 		lacks, names string
 		do           func(*github.Repository) error
 	}{
-		"statuses": {"statuses", "statuses=read", statuses}, "checks": {"checks", "checks=read", statuses},
-		"set": {"statuses", "statuses=write", set}, "member": {"members", "members=read", member},
+		"statuses": {"statuses", "statuses:read", statuses}, "checks": {"checks", "checks:read", statuses},
+		"set": {"statuses", "statuses:write", set}, "member": {"members", "members:read", member},
 		"permission": {"administration", "push access", permission},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -57,7 +57,7 @@ type Repository struct {
 	graphqlURL  string
 	transport   *scm.Transport
 	http        *http.Client
-	app         bool
+	app         *appCredential // nil: a token
 	actions     bool
 	token       tokenKind
 	sleep       func(context.Context, time.Duration) error
@@ -86,7 +86,7 @@ func New(o Options) (*Repository, error) {
 	}
 	r := &Repository{
 		owner: o.Owner, name: o.Name, web: at.web + "/" + o.Owner + "/" + o.Name, host: at.host,
-		base: at.rest, graphqlURL: at.graphql, app: o.App != nil,
+		base: at.rest, graphqlURL: at.graphql,
 		trees: map[string]string{}, dirs: map[string]*listing{},
 	}
 	if err := checkToken(o.Token); err != nil {

@@ -16,7 +16,7 @@ var _ scm.Job = (*Repository)(nil)
 // one who did that as its triggering actor, with the rights of the first.
 func (r *Repository) Starter(ctx context.Context, j scm.JobRef) (scm.Starter, error) {
 	doing := fmt.Sprintf("ask who started run %d", j.Run)
-	run, err := r.workflowRun(needing(ctx, rightsToRun), j.Run)
+	run, err := r.workflowRun(needing(ctx, rightsToFollow), j.Run)
 	if a, ok := answerOf(err); ok && a.status == http.StatusNotFound {
 		return scm.Starter{}, r.refusal(doing, a, scm.ErrDenied)
 	}

@@ -73,8 +73,8 @@ func TestRefusalsOfAPullRequest(t *testing.T) {
 		"draft":         {opts: githubtest.Options{NoDrafts: true}, change: func(p *scm.Proposal) { p.Draft = true }, kind: scm.ErrRefused, words: "leave the draft option away"},
 		"body too long": {change: func(p *scm.Proposal) { p.Body = strings.Repeat("ü", 65537) }, kind: scm.ErrRefused, words: "too long"},
 		"integration": {
-			fail: &githubtest.Answer{Status: 403, Message: "Resource not accessible by integration", Header: map[string]string{"X-Accepted-GitHub-Permissions": "pull_requests=write"}},
-			kind: scm.ErrDenied, words: "pull_requests=write",
+			fail: &githubtest.Answer{Status: 403, Message: "Resource not accessible by integration", Header: map[string]string{"X-Accepted-GitHub-Permissions": "pull_requests:write"}},
+			kind: scm.ErrDenied, words: "pull_requests:write",
 		},
 		"sign-on": {
 			fail: &githubtest.Answer{Status: 403, Message: "Resource protected by organization SAML enforcement.", Header: map[string]string{"X-GitHub-SSO": "required; url=https://github.example/orgs/acme/sso"}},

@@ -333,7 +333,7 @@ func (r *Repository) blockingBranch(ctx context.Context, branch string) string {
 }
 
 func (r *Repository) noteUnsigned(c *github.Commit) {
-	bot := r.app || r.token == installationToken
+	bot := r.app != nil || r.token == installationToken
 	if v := c.GetVerification(); bot && v != nil && v.Verified != nil && !v.GetVerified() {
 		r.note(fmt.Sprintf("commit %s is not signed by GitHub (%s); a rule that demands signed commits will refuse it", short(c.GetSHA()), v.GetReason()))
 	}

@@ -216,7 +216,7 @@ func TestBranchThatCannotBe(t *testing.T) {
 		"it is a branch's folder":   {other: head + "/v2", kind: scm.ErrRefused, words: "branch " + head + "/v2 is in its way"},
 		"only a few words":          {fail: &githubtest.Answer{Status: 422, Message: "Reference update failed"}, kind: scm.ErrRefused, words: "rule set"},
 		"a rule with nested errors": {fail: &githubtest.Answer{Status: 422, Message: "Repository rule violations found", Errors: []any{"Branch name must match a pattern."}}, kind: scm.ErrRefused, words: "must match a pattern"},
-		"an App without the right":  {fail: &githubtest.Answer{Status: 403, Message: "Resource not accessible by integration", Header: map[string]string{"X-Accepted-GitHub-Permissions": "contents=write"}}, kind: scm.ErrDenied, words: "contents=write"},
+		"an App without the right":  {fail: &githubtest.Answer{Status: 403, Message: "Resource not accessible by integration", Header: map[string]string{"X-Accepted-GitHub-Permissions": "contents:write"}}, kind: scm.ErrDenied, words: "contents:write"},
 		"a token without the right": {fail: &githubtest.Answer{Status: 404, Message: "Not Found"}, kind: scm.ErrDenied, words: "may not write to it"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -40,6 +40,9 @@ func (r *Repository) commitRefusal(ctx context.Context, d scm.Draft, e *refusal)
 	if e.status == 403 && !scopeLacks(e) {
 		e.kind = scm.ErrRefused
 		e.hint = "the branch matches a protected branch pattern, or the token's role is below Developer"
+		if may, err := r.ownPermission(ctx); err == nil && !may.Allows(scm.PermissionWrite) {
+			e.kind, e.hint = scm.ErrDenied, "the token's role in the project is below Developer"+tokenPage
+		}
 	}
 	if e.status != 400 {
 		return e

@@ -271,7 +271,7 @@ func (r *Repository) talkFail(what string, e *refusal) error {
 		e.kind = scm.ErrRefused
 		e.hint = "the conversation is locked to members, or the token's role may not comment (it needs the scope api and at least the role Reporter)"
 		if scopeLacks(e) {
-			e.kind, e.hint = scm.ErrDenied, "the token needs the scope api"
+			e.kind, e.hint = scm.ErrDenied, "the token lacks the scope api"+tokenPage
 		}
 	case http.StatusNotFound:
 		e.hint = "there is no such issue, merge request or comment, or the token's user cannot see it"

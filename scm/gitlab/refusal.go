@@ -83,9 +83,11 @@ func (r *Repository) explain(resp *gl.Response, err error) *refusal {
 	case e.status == http.StatusUnauthorized:
 		e.hint = "the token is missing, wrong, expired or revoked"
 	case e.status == http.StatusForbidden && scopeLacks(e):
-		e.hint = "the token needs the scope api"
+		e.hint = lacksScope(resp.Request)
+	case e.status == http.StatusForbidden && reads(resp.Request):
+		e.hint = "the token needs at least the role Reporter in the project" + tokenPage
 	case e.status == http.StatusForbidden:
-		e.hint = "the token needs the scope api and at least the role Developer in the project"
+		e.hint = "the token needs the scope api and at least the role Developer in the project" + tokenPage
 	case e.status == http.StatusNotFound:
 		e.hint = "the project or the branch does not exist, or the token cannot see it" + proxyHint(resp, e)
 	case e.status == http.StatusMethodNotAllowed, e.status == http.StatusNotAcceptable, e.status == http.StatusUnprocessableEntity:
@@ -116,6 +118,20 @@ func (r *Repository) unanswered(err error) *refusal {
 }
 
 func scopeLacks(e *refusal) bool { return strings.Contains(e.text, "insufficient_scope") }
+
+// tokenPage is where a project access token is made; its scopes and role cannot be
+// changed.
+const tokenPage = ": make another one (Settings, Access tokens)"
+
+func reads(req *http.Request) bool { return req != nil && req.Method == http.MethodGet }
+
+// lacksScope names the scope that a request needs.
+func lacksScope(req *http.Request) string {
+	if reads(req) {
+		return "the token lacks the scope read_api, or api to write too" + tokenPage
+	}
+	return "the token lacks the scope api" + tokenPage
+}
 
 // proxyHint: a proxy that decodes %2F makes other paths of what was asked, and
 // GitLab answers those as unknown routes, without its usual words.

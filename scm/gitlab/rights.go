@@ -29,8 +29,21 @@ func (r *Repository) Permission(ctx context.Context, user string) (scm.Permissio
 	if e != nil {
 		return scm.PermissionNone, r.fail(what, e)
 	}
+	return r.permission(ctx, what, id)
+}
+
+// ownPermission is what the token's user may do.
+func (r *Repository) ownPermission(ctx context.Context) (scm.Permission, error) {
+	u, resp, err := r.api.Users.CurrentUser(gl.WithContext(ctx))
+	if e := r.explain(resp, err); e != nil {
+		return scm.PermissionNone, r.fail("ask whose token it is", e)
+	}
+	return r.permission(ctx, "ask what the token's user may do", u.ID)
+}
+
+func (r *Repository) permission(ctx context.Context, what string, id int) (scm.Permission, error) {
 	m, resp, err := r.api.ProjectMembers.GetInheritedProjectMember(r.project, id, gl.WithContext(ctx))
-	e = r.explain(resp, err)
+	e := r.explain(resp, err)
 	switch {
 	case e != nil && e.status == http.StatusNotFound && !projectMissing(e):
 		return scm.PermissionNone, nil
@@ -91,7 +104,7 @@ func (r *Repository) Member(ctx context.Context, team, user string) (bool, error
 	_, resp, err = r.api.Groups.GetGroup(team, &gl.GetGroupOptions{WithProjects: ref(false)}, gl.WithContext(ctx))
 	if e = r.explain(resp, err); e != nil {
 		if e.status == http.StatusNotFound {
-			e.hint = "the group is not there, or the token's user cannot see it"
+			e.hint = "the group is not there, or the token's user cannot see it: make that user a member of the group"
 		}
 		return false, r.fail(what, e)
 	}

@@ -68,6 +68,7 @@ func rules() []rule {
 		{op: "getGroup", method: "GET", path: "groups/:group", serve: (*Server).getGroup, query: []string{"with_custom_attributes:bool", "with_projects:bool"}},
 		{op: "getGroupMember", method: "GET", path: "groups/:group/members/all/:user", serve: (*Server).getGroupMember},
 		{op: "getUser", method: "GET", path: "user", serve: (*Server).getUser},
+		{op: "getTokenSelf", method: "GET", path: "personal_access_tokens/self", serve: (*Server).getTokenSelf},
 		{op: "listUsers", method: "GET", path: "users", serve: (*Server).listUsers,
 			query: append([]string{"username:string", "search:string", "active:bool"}, paging...)},
 	}

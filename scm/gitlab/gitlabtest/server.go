@@ -62,7 +62,13 @@ type Server struct {
 
 	NoGraphQLNotes   bool // a GitLab before 15.9
 	NoPipelineRights bool // the token's user may start no pipeline
-	Job              Job  // that of JobToken; without a user there is none
+
+	Scopes       []string // of Token; nil is api
+	Role         int      // of Token's user, an access level; 0 is 30, Developer
+	HiddenGroups bool     // Token's user sees no group
+	Expires      string   // of Token, a date; "" is never
+	NoTokenInfo  bool     // a token that is no access token of GitLab's own: OAuth
+	Job          Job      // that of JobToken; without a user there is none
 
 	Users map[string]int // login to id; members of the project
 
@@ -213,11 +219,9 @@ func (s *Server) admit(q *request) (answer, bool) {
 		return answer{}, true
 	}
 	switch q.token {
-	case Token, UserToken:
-	case ReadToken:
-		if writes {
-			return answer{status: 403, body: map[string]any{"error": "insufficient_scope",
-				"error_description": "The request requires higher privileges than provided by the access token.", "scope": "api"}}, false
+	case Token, UserToken, ReadToken:
+		if a, ok := s.admitScope(q, writes); !ok {
+			return a, false
 		}
 	case "": // also a JOB-TOKEN: these routes do not take one
 		if writes {
@@ -229,6 +233,9 @@ func (s *Server) admit(q *request) (answer, bool) {
 	}
 	if q.project != "" && q.project != Project && q.project != strconv.Itoa(ProjectID) {
 		return say(404, "404 Project Not Found"), false
+	}
+	if q.project != "" && s.role(q) < needsRole(q.op, q.method) {
+		return lacksRole(q.op), false
 	}
 	return answer{}, true
 }

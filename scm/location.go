@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"path"
 	"regexp"
+	"runtime"
 	"strings"
 	"unicode"
 )
@@ -40,6 +41,7 @@ type LocateOptions struct {
 
 var (
 	bareName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+$`)
+	drive    = regexp.MustCompile(`^[A-Za-z]:(/|$)`)
 	scpLike  = regexp.MustCompile(`^([A-Za-z0-9_.-]+)@([A-Za-z0-9.-]+):([^:]+)$`)
 )
 
@@ -77,7 +79,7 @@ func locate(repo string, o LocateOptions) (Location, error) {
 		return located(&url.URL{Scheme: "ssh", User: url.User(m[1]), Host: m[2], Path: "/" + strings.TrimPrefix(m[3], "/")}, o)
 	case strings.Contains(repo, "@"):
 		return Location{}, errors.New("looks like a URL with a credential: give the token in the environment")
-	case strings.HasPrefix(repo, "/"), strings.HasPrefix(repo, "."):
+	case strings.HasPrefix(repo, "/"), strings.HasPrefix(repo, "."), strings.Contains(repo, `\`), drive.MatchString(repo):
 		return Location{}, fmt.Errorf("%q is a path: write file:///absolute/path", repo)
 	case !bareName.MatchString(strings.TrimSuffix(repo, "/")):
 		return Location{}, fmt.Errorf("%q is neither owner/name nor a URL", repo)
@@ -120,12 +122,21 @@ func locateURL(repo string, o LocateOptions) (Location, error) {
 		if u.Host != "" || !strings.HasPrefix(u.Path, "/") || path.Clean(u.Path) == "/" {
 			return Location{}, errors.New("a file URL has three slashes and an absolute path: file:///srv/config.git")
 		}
-		name := path.Clean(u.Path)
-		return Location{Forge: Git, Scheme: "file", Name: name, CloneURL: "file://" + name}, nil
+		clean := path.Clean(u.Path)
+		return Location{Forge: Git, Scheme: "file", Name: onDisk(clean, runtime.GOOS), CloneURL: (&url.URL{Scheme: "file", Path: clean}).String()}, nil
 	case "https", "http", "ssh":
 		return located(u, o)
 	}
 	return Location{}, fmt.Errorf("scheme %q is none of https, http, ssh, file", u.Scheme)
+}
+
+// onDisk is what a system calls the path of a file URL: Windows has a drive where
+// the URL has a slash before it (RFC 8089, appendix E.2).
+func onDisk(path, system string) string {
+	if system == "windows" && drive.MatchString(path[1:]) {
+		return path[1:]
+	}
+	return path
 }
 
 func located(u *url.URL, o LocateOptions) (Location, error) {

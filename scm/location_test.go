@@ -1,6 +1,7 @@
 package scm_test
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -44,6 +45,10 @@ func TestLocate(t *testing.T) {
 			scm.Location{Forge: "github", Scheme: "https", Host: "acme.ghe.com", BaseURL: "https://acme.ghe.com", Name: "acme/config", CloneURL: "https://acme.ghe.com/acme/config"}},
 		{"file", "file:///srv/config.git/", scm.LocateOptions{},
 			scm.Location{Forge: "git", Scheme: "file", Name: "/srv/config.git", CloneURL: "file:///srv/config.git"}},
+		{"a file in a folder with a space", "file:///srv/acme%20gmbh/100%25.git", scm.LocateOptions{},
+			scm.Location{Forge: "git", Scheme: "file", Name: "/srv/acme gmbh/100%.git", CloneURL: "file:///srv/acme%20gmbh/100%25.git"}},
+		{"a file on a drive", "file:///C:/acme/config.git", scm.LocateOptions{},
+			scm.Location{Forge: "git", Scheme: "file", Name: onThis("/C:/acme/config.git", "C:/acme/config.git"), CloneURL: "file:///C:/acme/config.git"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -58,6 +63,14 @@ func TestLocate(t *testing.T) {
 	}
 }
 
+// onThis chooses between other systems and Windows.
+func onThis(other, windows string) string {
+	if runtime.GOOS == "windows" {
+		return windows
+	}
+	return other
+}
+
 func TestLocateRefuses(t *testing.T) {
 	cases := []struct {
 		name, repo, forge, want string
@@ -66,6 +79,9 @@ func TestLocateRefuses(t *testing.T) {
 		{"a word", "config", "", "neither owner/name nor a URL"},
 		{"a path", "/srv/config.git", "", "file:///"},
 		{"a relative path", "./config", "", "is a path"},
+		{"a path on a drive", `C:\config.git`, "", "is a path"},
+		{"a path on a drive with slashes", "C:/config.git", "", "is a path"},
+		{"a drive for a host", "file://C:/config.git", "", "three slashes"},
 		{"dots", "acme/..", "", "neither"},
 		{"dots in a URL", "https://git.example/acme/../x", "", "no repository's name"},
 		{"a token", "https://x:s3cr3t@git.example/acme/config", "", "credential"},

@@ -2,7 +2,9 @@ package scmtest
 
 import (
 	"fmt"
+	"net/url"
 	"path/filepath"
+	"strings"
 
 	"github.com/go-git/go-git/v5"
 
@@ -35,7 +37,7 @@ func NewBare(dir string, files map[string]string) (*Bare, error) {
 	if _, err := store.Push("main", "Mei <mei@acme.example>", "Configure the environments", files); err != nil {
 		return nil, fmt.Errorf("seed %s: %w", dir, err)
 	}
-	return &Bare{Store: store, Dir: dir, URL: "file://" + filepath.ToSlash(dir)}, nil
+	return &Bare{Store: store, Dir: dir, URL: (&url.URL{Scheme: "file", Path: "/" + strings.TrimPrefix(filepath.ToSlash(dir), "/")}).String()}, nil
 }
 
 // Merge merges a branch into main, as a person who accepts a proposal does, and

@@ -31,13 +31,16 @@ func (n notFollowed) Error() string {
 func (c closedFS) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) {
 	p := inTree(name)
 	if _, ok := c.in.dirs[p]; ok {
-		return filesys.ConfirmedDir("/" + strings.TrimPrefix(p, ".")), "", nil
+		return confirmed("/" + strings.TrimPrefix(p, ".")), "", nil
 	}
 	if _, err := c.ReadFile(name); err != nil {
 		return "", "", err
 	}
-	return filesys.ConfirmedDir(path.Dir("/" + p)), path.Base(p), nil
+	return confirmed(path.Dir("/" + p)), path.Base(p), nil
 }
+
+// confirmed has the system's own separators: kustomize compares directories by them.
+func confirmed(dir string) filesys.ConfirmedDir { return filesys.ConfirmedDir(filepath.FromSlash(dir)) }
 
 func (c closedFS) ReadFile(name string) ([]byte, error) {
 	p := inTree(name)

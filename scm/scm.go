@@ -66,6 +66,11 @@ type Repository interface {
 	// base (a commit SHA): what a pull request of it would show.
 	Changes(ctx context.Context, base, head string) (Changes, error)
 
+	// Compare tells how head stands to base (commit SHAs) in at most six calls,
+	// however many commits lie between. One that is not there is ErrNotFound, and so
+	// are two without a common ancestor on GitHub and GitLab.
+	Compare(ctx context.Context, base, head string) (Comparison, error)
+
 	// Commit publishes one commit by compare and swap, as far as the forge has
 	// it; see Draft. When it returns an error, the branch is as it was.
 	Commit(ctx context.Context, d Draft) (Commit, error)
@@ -97,6 +102,7 @@ type About struct {
 	Host            string   // host (and port) that the credential belongs to; "" for file://
 	Name            string   // owner/name, group/sub/name, or the path of a plain repository
 	URL             string   // for people and browsers; no credential in it
+	CompareURL      string   // stands before BASE...HEAD in the address of the page that compares them; "" where there is none
 	PullRequestWord string   // "pull request" or "merge request"
 	PullRequestMark string   // "#" or "!": what stands before a number
 	BodyLimit       int      // characters that a body may have

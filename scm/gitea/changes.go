@@ -63,6 +63,26 @@ func (r *Repository) changes(ctx context.Context, base, head string) (scm.Change
 	return out, err
 }
 
+// Compare lists both sides at once: one page each, whose header tells how many
+// there are.
+func (r *Repository) Compare(ctx context.Context, base, head string) (scm.Comparison, error) {
+	var out scm.Comparison
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) { out.Ahead, err = r.span(gctx, base, head); return err })
+	g.Go(func() (err error) { out.Behind, err = r.span(gctx, head, base); return err })
+	err := g.Wait()
+	return out, r.describe(err, "compare %s with %s", short(base), short(head))
+}
+
+func (r *Repository) span(ctx context.Context, base, head string) (scm.Span, error) {
+	page, err := r.commitPage(ctx, url.Values{"sha": {head}, "not": {base}}, 1)
+	span := scm.Span{Commits: page.commits, Count: page.total}
+	if span.Count < len(page.commits) || span.Count == len(page.commits) && page.more {
+		span.Count, span.AtLeast = len(page.commits), page.more
+	}
+	return span, err
+}
+
 // between lists the commits on head and not on base, newest first.
 func (r *Repository) between(ctx context.Context, base, head string) ([]scm.Commit, error) {
 	var list []scm.Commit

@@ -111,8 +111,9 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // About implements scm.Repository.
 func (r *Repository) About() scm.About {
+	web := r.base + "/" + r.owner + "/" + r.name
 	a := scm.About{
-		Forge: "gitea", Host: r.host, Name: r.owner + "/" + r.name, URL: r.base + "/" + r.owner + "/" + r.name,
+		Forge: "gitea", Host: r.host, Name: r.owner + "/" + r.name, URL: web, CompareURL: web + "/compare/",
 		PullRequestWord: "pull request", PullRequestMark: "#",
 		BodyLimit:    65000, // Gitea stores LONGTEXT; an older MySQL scheme holds 65,535 bytes
 		PullRequests: true,

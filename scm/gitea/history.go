@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	sdk "code.gitea.io/sdk/gitea"
 
@@ -43,24 +44,33 @@ func pathOrAll(path string) string {
 func (r *Repository) commits(ctx context.Context, q url.Values) iter.Seq2[scm.Commit, error] {
 	return func(yield func(scm.Commit, error) bool) {
 		for page := 1; ; page++ {
-			list, more, err := r.commitPage(ctx, q, page)
+			p, err := r.commitPage(ctx, q, page)
 			if err != nil {
 				yield(scm.Commit{}, err)
 				return
 			}
-			for _, c := range list {
+			for _, c := range p.commits {
 				if !yield(c, nil) {
 					return
 				}
 			}
-			if !more || len(list) == 0 {
+			if !p.more || len(p.commits) == 0 {
 				return
 			}
 		}
 	}
 }
 
-func (r *Repository) commitPage(ctx context.Context, q url.Values, page int) (list []scm.Commit, more bool, err error) {
+// commitPage is a page of GET commits. total counts all pages; 0 where the server
+// does not tell.
+type commitPage struct {
+	commits []scm.Commit
+	more    bool
+	total   int
+}
+
+// commitPage reads one page.
+func (r *Repository) commitPage(ctx context.Context, q url.Values, page int) (out commitPage, err error) {
 	all := lean()
 	for k, v := range q {
 		all[k] = v
@@ -68,21 +78,36 @@ func (r *Repository) commitPage(ctx context.Context, q url.Values, page int) (li
 	var answer []*sdk.Commit
 	header, err := r.repoCall(ctx, request{method: http.MethodGet, path: "/commits", query: paged(all, page), out: &answer})
 	switch {
-	case q.Has("path") && says(err, http.StatusNotFound, "FileCommitsCount"):
-		return nil, false, nil // no commit has ever changed the path
+	case q.Has("path") && statusOf(err) == http.StatusNotFound:
+		return out, r.neverChanged(ctx, q, err)
 	case statusOf(err) == http.StatusInternalServerError:
-		return nil, false, r.explainCommits(ctx, q, err)
+		return out, r.explainCommits(ctx, q, err)
 	case err != nil:
-		return nil, false, err
+		return out, err
 	}
 	for _, a := range answer {
 		c, err := commitOf(a)
 		if err != nil {
-			return nil, false, err
+			return out, err
 		}
-		list = append(list, c)
+		out.commits = append(out.commits, c)
 	}
-	return list, header.Get("X-HasMore") == "true", nil
+	out.more = header.Get("X-HasMore") == "true"
+	out.total, _ = strconv.Atoi(header.Get("X-Total-Count"))
+	return out, nil
+}
+
+// neverChanged is nil where no commit has ever changed the path, which Gitea answers
+// with 404. Up to 1.26 it says so; from 1.27 on it says what it says of a repository
+// that is not there, too.
+func (r *Repository) neverChanged(ctx context.Context, q url.Values, cause error) error {
+	if says(cause, http.StatusNotFound, "FileCommitsCount") {
+		return nil
+	}
+	if _, err := r.readCommit(ctx, q.Get("sha")); err != nil {
+		return fmt.Errorf("commit %s: %w", short(q.Get("sha")), err)
+	}
+	return nil
 }
 
 // explainCommits tells an unknown commit, which Gitea answers with 500 where a

@@ -102,7 +102,7 @@ func New(o Options) (*Repository, error) {
 // later call finds that the server lacks compare and swap.
 func (r *Repository) About() scm.About {
 	return scm.About{
-		Forge: "github", Host: r.host, Name: r.owner + "/" + r.name, URL: r.web,
+		Forge: "github", Host: r.host, Name: r.owner + "/" + r.name, URL: r.web, CompareURL: r.web + "/compare/",
 		PullRequestWord: "pull request", PullRequestMark: "#",
 		BodyLimit: bodyLimit, PullRequests: true, TellsAutoMerge: true, Warnings: r.warnings(),
 	}

@@ -94,6 +94,60 @@ func (r *Repository) Changes(ctx context.Context, base, head string) (scm.Change
 	return out, nil
 }
 
+// Compare takes one call where head has at most a page of commits and all of base;
+// the newest of more are on the last two pages. What base alone has is another
+// comparison, asked for where there is any.
+func (r *Repository) Compare(ctx context.Context, base, head string) (scm.Comparison, error) {
+	ctx = needing(ctx, rightsToCompare)
+	var out scm.Comparison
+	first, err := r.compare(ctx, base, head, 1)
+	if err == nil {
+		g, gctx := errgroup.WithContext(ctx)
+		g.Go(func() (err error) { out.Ahead, err = r.newest(gctx, base, head, first); return err })
+		if first.GetBehindBy() > 0 {
+			g.Go(func() error {
+				first, err := r.compare(gctx, head, base, 1)
+				if err == nil {
+					out.Behind, err = r.newest(gctx, head, base, first)
+				}
+				return err
+			})
+		}
+		err = g.Wait()
+	}
+	if err != nil {
+		return scm.Comparison{}, r.fault(fmt.Sprintf("compare %s with %s", short(base), short(head)), err)
+	}
+	return out, nil
+}
+
+// newest are the newest commits of a comparison, whose pages are oldest first.
+func (r *Repository) newest(ctx context.Context, base, head string, first *github.CommitsComparison) (scm.Span, error) {
+	last := (first.GetTotalCommits() + pageSize - 1) / pageSize
+	pages := []*github.CommitsComparison{first}
+	if last > 1 {
+		pages = []*github.CommitsComparison{first, nil}
+		g, gctx := errgroup.WithContext(ctx)
+		for i := range pages {
+			if page := last - 1 + i; page > 1 {
+				g.Go(func() (err error) { pages[i], err = r.compare(gctx, base, head, page); return err })
+			}
+		}
+		if err := g.Wait(); err != nil {
+			return scm.Span{}, err
+		}
+	}
+	span := scm.Span{Count: first.GetTotalCommits()}
+	for _, p := range pages {
+		for _, c := range p.Commits {
+			span.Commits = append(span.Commits, commitOf(c))
+		}
+	}
+	slices.Reverse(span.Commits)
+	span.Commits = span.Commits[:min(len(span.Commits), scm.ComparedCommits)]
+	return span, nil
+}
+
 func (r *Repository) compare(ctx context.Context, base, head string, page int) (*github.CommitsComparison, error) {
 	var c github.CommitsComparison
 	query := url.Values{"per_page": {strconv.Itoa(pageSize)}, "page": {strconv.Itoa(page)}}

@@ -109,7 +109,7 @@ func about(base *url.URL, project string, o Options) scm.About {
 		web = base.String() + "/projects/" + project
 	}
 	a := scm.About{
-		Forge: "gitlab", Host: base.Host, Name: project, URL: web,
+		Forge: "gitlab", Host: base.Host, Name: project, URL: web, CompareURL: web + "/-/compare/",
 		PullRequestWord: "merge request", PullRequestMark: "!",
 		BodyLimit: bodyLimit, PullRequests: true, TellsAutoMerge: true,
 	}

@@ -74,6 +74,27 @@ func (r *Repository) Changes(ctx context.Context, base, head string) (scm.Change
 	return scm.Changes{MergeBase: fork.ID, Paths: paths(compared.Diffs), Commits: newestFirst(compared.Commits)}, nil
 }
 
+// Compare makes two comparisons at once: GitLab tells of one only what its end has
+// and its start has not, with all commits in one answer.
+func (r *Repository) Compare(ctx context.Context, base, head string) (scm.Comparison, error) {
+	var out scm.Comparison
+	g, gctx := errgroup.WithContext(ctx)
+	side := func(from, to string, span *scm.Span) func() error {
+		return func() error {
+			c, resp, err := r.api.Repositories.Compare(r.project, &gl.CompareOptions{From: ref(from), To: ref(to), Straight: ref(false)}, gl.WithContext(gctx))
+			if e := r.explain(resp, err); e != nil {
+				return r.fail(fmt.Sprintf("compare %s with %s", short(from), short(to)), e)
+			}
+			all := newestFirst(c.Commits)
+			*span = scm.Span{Count: len(all), Commits: all[:min(len(all), scm.ComparedCommits)]}
+			return nil
+		}
+	}
+	g.Go(side(base, head, &out.Ahead))
+	g.Go(side(head, base, &out.Behind))
+	return out, g.Wait()
+}
+
 func paths(diffs []*gl.Diff) []string {
 	var all []string
 	for _, d := range diffs {

@@ -108,6 +108,20 @@ func (r *Repository) changes(ctx context.Context, base, head string) (scm.Change
 	return r.compare(commits[0], commits[1])
 }
 
+// Compare implements scm.Repository.
+func (r *Repository) Compare(ctx context.Context, base, head string) (scm.Comparison, error) {
+	ahead, err := r.Changes(ctx, base, head)
+	if err != nil {
+		return scm.Comparison{}, err
+	}
+	behind, err := r.Changes(ctx, head, base)
+	return scm.Comparison{Ahead: spanOf(ahead.Commits), Behind: spanOf(behind.Commits)}, err
+}
+
+func spanOf(commits []scm.Commit) scm.Span {
+	return scm.Span{Count: len(commits), Commits: commits[:min(len(commits), scm.ComparedCommits)]}
+}
+
 var errUnrelated = errors.New("the commits have no common ancestor")
 
 func (r *Repository) compare(base, head *object.Commit) (scm.Changes, error) {

@@ -3,6 +3,7 @@ package scmtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -28,6 +29,8 @@ func readCases() map[string]func(*suite) {
 		"log is newest first and follows a path":        logReads,
 		"log of a page reads no more than it is asked":  logStops,
 		"changes are against the merge base":            changesReads,
+		"compare tells both sides":                      compareReads,
+		"compare gives the newest of many":              compareMany,
 		"changes tell both names of a rename":           changesRename,
 		"changes after a merge of the base are its own": changesAfterUpdate,
 	}
@@ -236,6 +239,60 @@ func changesReads(s *suite) {
 	c = s.changes(main, base)
 	if c.MergeBase != base || len(c.Paths) != 0 || len(c.Commits) != 0 {
 		s.t.Errorf("changes of what is in the base: %+v", c)
+	}
+}
+
+func (s *suite) compare(base, head string) scm.Comparison {
+	s.t.Helper()
+	return must(s, tried(s.Repo.Compare(s.t.Context(), base, head)))
+}
+
+func (s *suite) span(what string, got scm.Span, want ...string) {
+	s.t.Helper()
+	s.diff(what, want, commitSHAs(got.Commits))
+	if got.Count != len(want) || got.AtLeast {
+		s.t.Errorf("%s: %d commits (more: %v), want %d", what, got.Count, got.AtLeast, len(want))
+	}
+}
+
+func compareReads(s *suite) {
+	base := s.tip("").Commit.SHA
+	one := s.push("side", kFile, kNew)
+	two := s.push("side", "new.txt", "x")
+	c := s.compare(base, two)
+	s.span("what comes", c.Ahead, two, one)
+	s.span("what goes", c.Behind)
+	c = s.compare(two, base)
+	s.span("back: what comes", c.Ahead)
+	s.span("back: what goes", c.Behind, two, one)
+	main := s.push(s.main, "README.md", "moved on")
+	c = s.compare(main, two)
+	s.span("diverged: what comes", c.Ahead, two, one)
+	s.span("diverged: what goes", c.Behind, main)
+	merge := must(s, tried(s.Person.MergeBranch("side", s.main)))
+	c = s.compare(main, merge)
+	s.diff("the merge is among them, first", merge, c.Ahead.Commits[0].SHA)
+	s.diff("its parents", 2, len(c.Ahead.Commits[0].Parents))
+	for _, sides := range [][2]string{{one, "1234567890123456789012345678901234567890"}, {"1234567890123456789012345678901234567890", one}} {
+		_, err := s.Repo.Compare(s.t.Context(), sides[0], sides[1])
+		s.wantErr(err, scm.ErrNotFound)
+	}
+}
+
+// compareMany is more than two pages of GitHub, and ends in the middle of one.
+func compareMany(s *suite) {
+	base := s.tip("").Commit.SHA
+	const many = 230
+	var shas []string
+	for i := range many {
+		shas = append(shas, s.push("side", "n.txt", fmt.Sprint(i)))
+	}
+	slices.Reverse(shas)
+	for what, span := range map[string]scm.Span{"ahead": s.compare(base, shas[0]).Ahead, "behind": s.compare(shas[0], base).Behind} {
+		if n := len(span.Commits); n < 20 || n > scm.ComparedCommits || span.Count != many || span.AtLeast {
+			s.t.Errorf("%s: %d commits of %d (more: %v), want 20 to %d of %d", what, n, span.Count, span.AtLeast, scm.ComparedCommits, many)
+		}
+		s.diff(what, shas[:len(span.Commits)], commitSHAs(span.Commits))
 	}
 }
 

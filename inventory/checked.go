@@ -12,10 +12,12 @@ import (
 )
 
 const (
-	// checkedCommits is on how many commits the checks are looked for.
-	checkedCommits = 30
-	// checkedAtOnce is of how many commits the statuses are asked for at once.
-	checkedAtOnce = 5
+	// checkedCommits is on how many commits the checks are looked for. Argo CD posts
+	// where it synced, which in a busy repository is hundreds of commits ago.
+	checkedCommits = 300
+	// checkedAtOnce is of how many commits the statuses are asked for at first; then
+	// of twice as many each time, but never of more than checkedAtMost.
+	checkedAtOnce, checkedAtMost = 5, 20
 )
 
 // Missing is the Word of a Check whose context no commit carries.
@@ -37,9 +39,10 @@ type Check struct {
 // it arrived. For each pattern (path.Match on the context, where * does not match
 // a '/') it takes the newest commit that carries a matching context, of those of
 // the first-parent line from tip down to arrival or to the newest commit that
-// changed the target's directories, whichever is later, at most thirty. All that
+// changed the target's directories, whichever is later, at most 300. All that
 // matches there is told, and all of it must be a success for the pattern to hold.
 // Where no commit has any, there is one Check that is pending and Missing.
+// Targets with one Line ask for the statuses of a commit once.
 //
 // A forge without statuses is ErrUntold.
 func Checked(ctx context.Context, t Target, tip string, arrival Arrival, patterns []string) ([]Check, error) {
@@ -69,9 +72,9 @@ func (t Target) checked(ctx context.Context, tip string, arrival Arrival, patter
 	}
 	found := make([][]Check, len(patterns))
 	unchanged := w.unchanged(ctx, arrival)
-	looked := 0
-	for missing := true; missing && looked < checkedCommits; {
-		commits, err := unchanged(checkedAtOnce)
+	looked, batch := 0, checkedAtOnce
+	for missing := true; missing && looked < checkedCommits; batch = min(2*batch, checkedAtMost) {
+		commits, err := unchanged(min(batch, checkedCommits-looked))
 		if err != nil {
 			return nil, err
 		}
@@ -79,7 +82,7 @@ func (t Target) checked(ctx context.Context, tip string, arrival Arrival, patter
 			break
 		}
 		looked += len(commits)
-		if missing, err = look(ctx, e, commits, patterns, found); err != nil {
+		if missing, err = w.line.look(ctx, e, commits, patterns, found); err != nil {
 			return nil, err
 		}
 	}
@@ -114,12 +117,12 @@ func (w *walker) unchanged(ctx context.Context, arrival Arrival) func(n int) ([]
 
 // look asks for the statuses of commits (newest first) side by side and enters
 // what matches a pattern that has nothing yet. It tells whether one still has.
-func look(ctx context.Context, e scm.Evidence, commits, patterns []string, found [][]Check) (missing bool, err error) {
+func (l *Line) look(ctx context.Context, e scm.Evidence, commits, patterns []string, found [][]Check) (missing bool, err error) {
 	said := make([][]scm.Status, len(commits))
 	group, ctx := errgroup.WithContext(ctx)
 	for i, sha := range commits {
 		group.Go(func() (err error) {
-			said[i], err = e.Statuses(ctx, sha)
+			said[i], err = l.statuses(ctx, e, sha)
 			return err
 		})
 	}
@@ -133,6 +136,31 @@ func look(ctx context.Context, e scm.Evidence, commits, patterns []string, found
 		missing = missing || len(found[i]) == 0
 	}
 	return missing, nil
+}
+
+// statuses are those of a commit of the line, asked for once until Forget.
+func (l *Line) statuses(ctx context.Context, e scm.Evidence, sha string) ([]scm.Status, error) {
+	l.mu.Lock()
+	known, ok := l.said[sha]
+	l.mu.Unlock()
+	if ok {
+		return known, nil
+	}
+	said, err := e.Statuses(ctx, sha)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.said[sha] = said
+	return said, nil
+}
+
+// Forget drops what may be another the next time it is asked for: the statuses.
+func (l *Line) Forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.said)
 }
 
 func matching(pattern, commit string, statuses []scm.Status) (checks []Check) {

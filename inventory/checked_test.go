@@ -128,28 +128,37 @@ func TestCheckRunAndStatus(t *testing.T) {
 	}
 }
 
-// TestCheckedIsBounded: thirty commits are looked at, and no more.
+// TestCheckedIsBounded: three hundred commits are looked at, and no more; of two
+// targets on one line the second asks for no statuses until they are forgotten.
 func TestCheckedIsBounded(t *testing.T) {
 	w := newWorld(t, openGitea)
 	first := w.push("main", "other", "first")
-	for i := range 29 {
+	for i := range 299 {
 		w.push("main", "other", fmt.Sprint(i))
 	}
 	w.post(first, "seen", "success")
-	check := func(want string) {
+	line := inventory.NewLine(w.target().Repo, w.tip())
+	check := func(want string, atMost int64) {
 		t.Helper()
 		w.calls.Store(0)
-		got, err := inventory.Checked(context.Background(), w.target(), w.tip(), inventory.Arrival{}, []string{"seen"})
+		target := w.target()
+		target.Line = line
+		got, err := inventory.Checked(context.Background(), target, w.tip(), inventory.Arrival{}, []string{"seen"})
 		if err != nil || says(got, nil) != want {
 			t.Errorf("%q, %v, want %q", says(got, nil), err, want)
 		}
-		if n := w.calls.Load(); n > 70 {
-			t.Errorf("%d calls", n)
+		if n := w.calls.Load(); n > atMost {
+			t.Errorf("%d calls, want at most %d", n, atMost)
 		}
 	}
-	check("seen seen success success")
+	check("seen seen success success", 620)
+	w.post(first, "seen", "failure")
+	check("seen seen success success", 10)
+	line.Forget()
+	check("seen seen failure failure", 620)
 	w.push("main", "other", "one more")
-	check("seen pending missing")
+	line = inventory.NewLine(w.target().Repo, w.tip())
+	check("seen pending missing", 620)
 }
 
 func TestBadPattern(t *testing.T) {

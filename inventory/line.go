@@ -27,11 +27,12 @@ type Line struct {
 	commits []scm.Commit          // the line, newest first
 	others  map[string]scm.Commit // all that the log has told, by SHA
 	changed map[string]*changed   // of commits of the line, by SHA
+	said    map[string][]scm.Status
 }
 
 // NewLine is the first-parent line from a tip (a commit SHA). It makes no call.
 func NewLine(repo scm.Repository, tip string) *Line {
-	return &Line{repo: repo, tip: tip, limit: Limit, others: map[string]scm.Commit{}, changed: map[string]*changed{}}
+	return &Line{repo: repo, tip: tip, limit: Limit, others: map[string]scm.Commit{}, changed: map[string]*changed{}, said: map[string][]scm.Status{}}
 }
 
 // line is the target's own, or a new one.

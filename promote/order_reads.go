@@ -136,4 +136,7 @@ func (o *order) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.tips = nil
+	for _, line := range o.lines {
+		line.Forget()
+	}
 }

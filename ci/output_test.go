@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -62,10 +63,14 @@ func TestWriteOutputsDotenv(t *testing.T) {
 }
 
 func TestDotenvPath(t *testing.T) {
+	outside := "/tmp/x.env"
+	if runtime.GOOS == "windows" { // where that is no absolute path: it has no drive
+		outside = "D:/tmp/x.env"
+	}
 	tests := []struct{ name, dir, dotenv, want string }{
 		{"default", "/builds/acme", "", "/builds/acme/tagboat.env"},
 		{"relative", "/builds/acme", "out/x.env", "/builds/acme/out/x.env"},
-		{"absolute", "/builds/acme", "/tmp/x.env", "/tmp/x.env"},
+		{"absolute", "/builds/acme", outside, outside},
 		{"no project", "", "", "tagboat.env"},
 	}
 	for _, tt := range tests {

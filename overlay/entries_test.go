@@ -117,11 +117,19 @@ func TestEntriesInADirectory(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "real.yaml"), []byte("images:\n- name: app\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("../real.yaml", filepath.Join(dir, "a", "kustomization.yaml")); err != nil {
-		t.Skip(err)
-	}
+	symlink(t, "../real.yaml", filepath.Join(dir, "a", "kustomization.yaml"))
 	if got, err := Entries(os.DirFS(dir), "a"); !errors.Is(err, ErrUnsafe) {
 		t.Errorf("Entries through a link: %+v, %v; want ErrUnsafe", got, err)
+	}
+}
+
+// symlink makes a link, or skips the test where there are none: Windows may forbid
+// them, and Wine says that it has made one.
+func symlink(t *testing.T, to, at string) {
+	t.Helper()
+	err := os.Symlink(to, at)
+	if _, missing := os.Lstat(at); err != nil || missing != nil {
+		t.Skipf("NOT TESTED: no symbolic link can be made here: %v", err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -95,6 +96,10 @@ func followWatch(t *testing.T) followOutside {
 	bin, log := t.TempDir(), filepath.Join(t.TempDir(), "calls")
 	for _, program := range []string{"git", "helm", "docker", "sh", "ssh"} {
 		script := "#!/bin/sh\necho " + program + " \"$@\" >>" + log + "\nexit 1\n"
+		if runtime.GOOS == "windows" {
+			script = "@echo " + program + " %* >>" + log + "\r\n@exit 1\r\n"
+			program += ".bat"
+		}
 		if err := os.WriteFile(filepath.Join(bin, program), []byte(script), 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -120,6 +120,14 @@ func with(variables map[string]string, pairs ...string) map[string]string {
 }
 
 // Without $DOCKER_CONFIG the file is in the home directory.
+// onWindows is n there, and 0 elsewhere.
+func onWindows(n int) int {
+	if runtime.GOOS != "windows" {
+		return 0
+	}
+	return n
+}
+
 func TestDockerConfigInHome(t *testing.T) {
 	home := t.TempDir()
 	if err := os.Mkdir(filepath.Join(home, ".docker"), 0o700); err != nil {
@@ -136,6 +144,8 @@ func TestDockerConfigInHome(t *testing.T) {
 	}{
 		"home":                     {env: vars("HOME", home), want: 1},
 		"Windows":                  {env: vars("USERPROFILE", home), want: 1},
+		"HOME of Git's bash":       {env: vars("USERPROFILE", home, "HOME", t.TempDir()), want: onWindows(1)},
+		"a profile elsewhere":      {env: vars("USERPROFILE", t.TempDir(), "HOME", home), want: 1 - onWindows(1)},
 		"another DOCKER_CONFIG":    {env: vars("HOME", home, "DOCKER_CONFIG", t.TempDir())},
 		"ConfigDir wins":           {env: vars("DOCKER_CONFIG", filepath.Dir(file)), dir: t.TempDir()},
 		"nothing is set":           {env: vars()},

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -83,7 +84,11 @@ func dockerConfigFile(o Options) string {
 	if dir := cmp.Or(o.ConfigDir, o.Env("DOCKER_CONFIG")); dir != "" {
 		return filepath.Join(dir, "config.json")
 	}
-	if home := cmp.Or(o.Env("HOME"), o.Env("USERPROFILE")); home != "" {
+	names := []string{"HOME", "USERPROFILE"}
+	if runtime.GOOS == "windows" { // Docker asks there for no HOME, which Git's bash sets
+		slices.Reverse(names)
+	}
+	if home := cmp.Or(o.Env(names[0]), o.Env(names[1])); home != "" {
 		return filepath.Join(home, ".docker", "config.json")
 	}
 	return ""

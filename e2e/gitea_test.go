@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -27,7 +28,7 @@ type gitea struct {
 func startGitea(t *testing.T) *gitea {
 	t.Helper()
 	server, err := giteareal.Start(t.Context(), giteareal.Options{
-		Binary: tool(t, "TAGBOAT_GITEA"), Static: tool(t, "TAGBOAT_GITEA_STATIC"), Dir: t.TempDir(),
+		Binary: tool(t, "TAGBOAT_GITEA"), Static: os.Getenv("TAGBOAT_GITEA_STATIC"), Dir: t.TempDir(),
 	})
 	if err != nil {
 		t.Fatal(err)

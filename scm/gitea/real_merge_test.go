@@ -103,15 +103,21 @@ func tipOf(t *testing.T, repo scm.Repository) string {
 	return tip.Commit.SHA
 }
 
-// asUser opens a repository of the administrator's with a fresh token of a user.
-func asUser(t *testing.T, server *giteareal.Server, login, name string, scopes ...string) *gitea.Repository {
+// tokenOf makes a user a token.
+func tokenOf(t *testing.T, server *giteareal.Server, login string, scopes ...string) string {
 	t.Helper()
 	var made struct{ Sha1 string }
 	in := map[string]any{"name": t.Name() + scopes[0], "scopes": scopes}
 	if _, err := server.Call(t.Context(), login, "POST", "/users/"+login+"/tokens", in, &made); err != nil {
 		t.Fatal(err)
 	}
-	repo, err := gitea.New(gitea.Options{BaseURL: server.URL, Owner: server.Admin, Name: name, Token: made.Sha1})
+	return made.Sha1
+}
+
+// asUser opens a repository of the administrator's with a fresh token of a user.
+func asUser(t *testing.T, server *giteareal.Server, login, name string, scopes ...string) *gitea.Repository {
+	t.Helper()
+	repo, err := gitea.New(gitea.Options{BaseURL: server.URL, Owner: server.Admin, Name: name, Token: tokenOf(t, server, login, scopes...)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,20 +13,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// module is what the binary is built from; its templates are served from there.
-const module = "code.gitea.io/gitea@v1.26.0"
-
 // Options say what to start.
 type Options struct {
-	Binary string // built with -tags 'sqlite sqlite_unlock_notify'
+	// Binary is a Gitea of any version, built with -tags 'sqlite sqlite_unlock_notify'
+	// and -ldflags -X main.Version=VERSION.
+	Binary string
 	Dir    string // an empty directory of its own
-	// Static is the directory with the module's templates, options and public
-	// files; "" asks `go mod download` for it.
+	// Static is the directory with the templates, options and public files of that
+	// version; "" asks `go mod download` for the module that the binary says it is of.
 	Static string
 }
 
@@ -35,6 +35,8 @@ type Server struct {
 	URL   string // http://127.0.0.1:PORT
 	Admin string // login of the administrator
 	Token string // of the administrator, with all scopes
+	// Version is what the running server says of itself: 1.26.0.
+	Version string
 
 	options Options
 	config  string
@@ -50,7 +52,7 @@ const Password = "correct-horse-battery"
 func Start(ctx context.Context, o Options) (*Server, error) {
 	if o.Static == "" {
 		var err error
-		if o.Static, err = moduleDir(ctx); err != nil {
+		if o.Static, err = moduleDir(ctx, o); err != nil {
 			return nil, err
 		}
 	}
@@ -75,9 +77,23 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return s, s.serve(ctx)
 }
 
-func moduleDir(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, "go", "mod", "download", "-json", module).Output()
+// saysVersion is what gitea --version begins with.
+var saysVersion = regexp.MustCompile(`(?i)^gitea version v?(\S+)`)
+
+// moduleDir is where the module lies that the binary was built from.
+func moduleDir(ctx context.Context, o Options) (string, error) {
+	out, err := exec.CommandContext(ctx, o.Binary, "--version").Output()
 	if err != nil {
+		return "", fmt.Errorf("ask %s for its version: %w", o.Binary, err)
+	}
+	version := saysVersion.FindSubmatch(out)
+	if version == nil {
+		return "", fmt.Errorf("ask %s for its version: it says %q", o.Binary, out)
+	}
+	module := "code.gitea.io/gitea@v" + string(version[1])
+	download := exec.CommandContext(ctx, "go", "mod", "download", "-json", module)
+	download.Dir = o.Dir // no module's: its go.sum stays as it is
+	if out, err = download.Output(); err != nil {
 		return "", fmt.Errorf("download %s: %w", module, err)
 	}
 	var m struct{ Dir string }
@@ -167,15 +183,10 @@ func (s *Server) serve(ctx context.Context) error {
 		return fmt.Errorf("start Gitea: %w", err)
 	}
 	for range 300 {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/api/v1/version", nil)
-		if err != nil {
-			return err
-		}
-		if resp, err := http.DefaultClient.Do(req); err == nil {
-			_ = resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return nil
-			}
+		var answer struct{ Version string }
+		if status, err := s.Call(ctx, "", http.MethodGet, "/version", nil, &answer); status == http.StatusOK && err == nil {
+			s.Version = answer.Version
+			return nil
 		}
 		select {
 		case <-ctx.Done():
@@ -184,6 +195,13 @@ func (s *Server) serve(ctx context.Context) error {
 		}
 	}
 	return errors.Join(fmt.Errorf("start Gitea: it does not answer, see %s", log.Name()), s.Stop())
+}
+
+// AtLeast tells whether the server is Gitea 1.minor or newer.
+func (s *Server) AtLeast(minor int) bool {
+	var major, have int
+	_, err := fmt.Sscanf(s.Version, "%d.%d", &major, &have)
+	return err == nil && (major > 1 || major == 1 && have >= minor)
 }
 
 // Stop ends the server and waits until it has ended.

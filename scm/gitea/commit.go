@@ -280,8 +280,8 @@ func (r *Repository) settle(ctx context.Context, c change, err error) (scm.Commi
 }
 
 // lookFor finds a commit whose making was not answered, or tells what is there
-// instead. Gitea answers 500 also to what a hook refuses (before 1.24), to a file
-// that has gone (before 1.24) and to a push that came too late.
+// instead. Gitea answers 500 also to what a hook refuses (before 1.26), to a file
+// that has gone (before 1.25) and to a push that came too late.
 func (r *Repository) lookFor(ctx context.Context, c change, cause error) (scm.Commit, error) {
 	tip, err := r.branchTip(ctx, c.moves())
 	absent := errors.Is(err, scm.ErrNotFound)

@@ -355,3 +355,20 @@ func TestHiddenOldVersionAppends(t *testing.T) {
 	}
 	noTemporary(t, store)
 }
+
+// The branch is deleted between the reading and the swap.
+func TestSwapOfABranchThatHasGone(t *testing.T) {
+	for _, version := range []string{giteatest.V126, giteatest.V127} {
+		repo, server, store := fake(t, giteatest.Options{Version: version, Store: seeded(0)})
+		d := update(t, repo)
+		server.Before(func(r *http.Request) {
+			if r.Method == http.MethodPut {
+				_ = store.DeleteBranch(head, "")
+			}
+		})
+		if _, err := repo.Commit(t.Context(), d); !errors.Is(err, scm.ErrMoved) {
+			t.Errorf("%s: error %v, want moved", version, err)
+		}
+		noTemporary(t, store)
+	}
+}

@@ -44,8 +44,9 @@ func TestConform(t *testing.T) {
 		"1.26 over HTTP":              {Version: giteatest.V126, Admin: true},
 		"1.26 of a plain user, gogit": {Version: giteatest.V126, NoTreePath: true},
 		"1.26 that hides its version": {Version: giteatest.V126, HideVersion: true},
+		"1.27":                        {Version: giteatest.V127},
 		"1.25":                        {Version: giteatest.V125, MaxItems: 20, TreePage: 2},
-		"1.22":                        {Version: giteatest.V122},
+		"1.23":                        {Version: giteatest.V123, Admin: true},
 		"Forgejo":                     {Version: giteatest.Forgejo},
 	}
 	for name, o := range servers {
@@ -54,6 +55,7 @@ func TestConform(t *testing.T) {
 			scmtest.Conform(t, func(t *testing.T) scmtest.Harness {
 				o.Users, o.Teams = []string{"mei"}, []string{}
 				repo, server, store := fake(t, o)
+				swap := o.Version == giteatest.V126 || o.Version == giteatest.V127
 				if strings.HasSuffix(name, "HTTP") {
 					listener := httptest.NewServer(server)
 					t.Cleanup(listener.Close)
@@ -62,9 +64,9 @@ func TestConform(t *testing.T) {
 				return scmtest.Harness{
 					Repo: repo, Person: &scmtest.StorePerson{Store: store, Group: "acme/"}, Reviewer: "mei", Ghost: "nobody-here",
 					Can: scmtest.Can{
-						PullRequests: true, CompareAndSwap: o.Version == giteatest.V126, Rebuild: o.Version == giteatest.V126,
+						PullRequests: true, CompareAndSwap: swap, Rebuild: swap,
 						Protection: true, Forks: true, Draft: true, AutoMerge: true, Labels: true, Reviewers: true, UpdatesPR: true, MergesNow: true,
-						Dispatch: o.Version != giteatest.V122 && o.Version != giteatest.Forgejo, Workflows: true, Runs: true,
+						Dispatch: swap || o.Version == giteatest.V125, Workflows: true, Runs: true,
 					},
 				}
 			})

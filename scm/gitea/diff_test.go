@@ -48,15 +48,16 @@ func TestDiffPaths(t *testing.T) {
 
 func TestParseFeatures(t *testing.T) {
 	for version, want := range map[string]features{
-		"1.26.0":                         {swap: true},
-		"1.27.0+dev-12-gabc":             {swap: true},
-		"2.0.0":                          {swap: true},
-		"1.25.3":                         {},
+		"1.26.0":                         {swap: true, runs: true},
+		"1.27.0+dev-12-gabc":             {swap: true, runs: true},
+		"2.0.0":                          {swap: true, runs: true},
+		"1.25.3":                         {runs: true},
+		"1.24.7":                         {},
 		"1.22.6":                         {},
 		"11.0.1+gitea-1.22.0":            {},
 		"11.0.1-99-c504062+gitea-1.22.0": {},
-		"":                               {swap: true, unknown: true},
-		"development":                    {swap: true, unknown: true},
+		"":                               {swap: true, runs: true, unknown: true},
+		"development":                    {swap: true, runs: true, unknown: true},
 	} {
 		if got := parseFeatures(version); got != want {
 			t.Errorf("%q: %+v, want %+v", version, got, want)

@@ -41,7 +41,8 @@ type actor struct {
 
 // Dispatch checks trigger and inputs itself, for Gitea runs a workflow without the
 // trigger and drops inputs that are not declared (services/actions/workflow.go of
-// 1.26). It needs Gitea 1.23, and 1.26 to be told which run it became.
+// 1.26). It needs Gitea 1.25, in which a job can be told who asked for it, and 1.26 to be
+// told which run it became.
 func (r *Repository) Dispatch(ctx context.Context, d scm.Dispatch) (scm.Run, error) {
 	out, err := r.dispatch(ctx, d)
 	return out, r.describe(err, "ask for workflow %s", d.Workflow)
@@ -58,6 +59,9 @@ func (r *Repository) dispatch(ctx context.Context, d scm.Dispatch) (scm.Run, err
 	tip, err := r.Tip(ctx, d.Branch)
 	if err != nil {
 		return scm.Run{}, err
+	}
+	if f, err := r.features(ctx); err != nil || !f.runs {
+		return scm.Run{}, cmp.Or(err, fmt.Errorf("%w: it needs Gitea 1.25 or later: this server says %q, and tells no job who started it", scm.ErrUnsupported, r.knownVersion()))
 	}
 	d.Branch = tip.Branch
 	if err := r.checkWorkflow(ctx, tip, d.Workflow, inputs); err != nil {
@@ -89,7 +93,7 @@ func (r *Repository) dispatch(ctx context.Context, d scm.Dispatch) (scm.Run, err
 func (r *Repository) dispatchFault(err error) error {
 	switch {
 	case statusOf(err) == http.StatusNotFound && !says(err, http.StatusNotFound, "doesn't exist"):
-		return fmt.Errorf("%w; it needs Gitea 1.23 or later with Actions turned on for the repository", err)
+		return fmt.Errorf("%w; it needs Gitea 1.25 or later with Actions turned on for the repository", err)
 	case says(err, http.StatusForbidden, "disabled"):
 		return fmt.Errorf("%w; enable it on the repository's Actions page", err)
 	}
@@ -97,7 +101,7 @@ func (r *Repository) dispatchFault(err error) error {
 }
 
 // marked finds the newest run whose name has the mark, where the server lists runs
-// (Gitea 1.24).
+// (Gitea 1.25).
 func (r *Repository) marked(ctx context.Context, d scm.Dispatch) (scm.Run, bool) {
 	if d.Mark == "" {
 		return scm.Run{}, false

@@ -121,3 +121,19 @@ func TestWordsOfGitea(t *testing.T) {
 		t.Errorf("%s, %v", p, err)
 	}
 }
+
+// A writer asks what they may do themselves, on a server that tells nobody but
+// administrators.
+func TestOwnPermissionOfAWriter(t *testing.T) {
+	for _, version := range []string{giteatest.V123, giteatest.V124, giteatest.V127} {
+		repo, _, store := fake(t, giteatest.Options{Version: version, NotRepoAdmin: true})
+		store.SetPermission("tagboat", "write")
+		store.SetPermission("mei", "write")
+		if p, err := repo.Permission(t.Context(), "Tagboat"); err != nil || p != scm.PermissionWrite {
+			t.Errorf("%s: own permission %s, %v", version, p, err)
+		}
+		if p, err := repo.Permission(t.Context(), "mei"); !errors.Is(err, scm.ErrDenied) {
+			t.Errorf("%s: another's permission %s, %v, want denied", version, p, err)
+		}
+	}
+}

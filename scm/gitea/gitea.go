@@ -135,6 +135,7 @@ func (r *Repository) describe(err error, format string, args ...any) error {
 // features is what a server can do.
 type features struct {
 	swap    bool // PUT branches/{branch} with old_commit_id
+	runs    bool // GET actions/runs/{run}, which tells who started it
 	unknown bool // the server did not tell its version: try, and believe a 404 or 405
 }
 
@@ -188,7 +189,8 @@ func parseFeatures(version string) features {
 	}
 	var major, minor int
 	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
-		return features{swap: true, unknown: true}
+		return features{swap: true, runs: true, unknown: true}
 	}
-	return features{swap: major > 1 || major == 1 && minor >= 26}
+	since := func(n int) bool { return major > 1 || major == 1 && minor >= n }
+	return features{swap: since(26), runs: since(25)}
 }

@@ -23,6 +23,9 @@ func (r *Repository) Starter(ctx context.Context, j scm.JobRef) (scm.Starter, er
 
 func (r *Repository) starter(ctx context.Context, id int64) (scm.Starter, error) {
 	x, err := r.rawRun(ctx, id)
+	if noRoute(err) {
+		return scm.Starter{}, fmt.Errorf("%w: Gitea before 1.25 does not tell: %w", scm.ErrDenied, err)
+	}
 	if errors.Is(err, scm.ErrNotFound) {
 		return scm.Starter{}, fmt.Errorf("%w: %w", scm.ErrDenied, err)
 	}

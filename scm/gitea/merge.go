@@ -37,10 +37,11 @@ func (r *Repository) mergeNow(ctx context.Context, number int, head string) (str
 	if says(refused, http.StatusConflict, "head out of date") {
 		return "", fmt.Errorf("%w: %w", scm.ErrMoved, refused)
 	}
-	if refused != nil && !ambiguous(refused) {
+	if refused != nil && !ambiguous(refused) && statusOf(refused) != http.StatusMethodNotAllowed {
 		return "", refused
 	}
-	// Gitea's answer names no commit, and it may be lost.
+	// Gitea's answer names no commit, and it may be lost; of one that another run has
+	// merged meanwhile it says 405, up to 1.24 without a word.
 	now, err := r.pull(ctx, number)
 	switch {
 	case err == nil && now.HasMerged:

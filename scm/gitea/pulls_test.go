@@ -332,3 +332,27 @@ func TestAPageThatIsNotGitea(t *testing.T) {
 }
 
 var _ scm.Repository = (*gitea.Repository)(nil)
+
+// Another run merges first: what this one wanted is done.
+func TestMergeThatAnotherRunHasDone(t *testing.T) {
+	for _, version := range []string{giteatest.V123, giteatest.V124, giteatest.V126} {
+		repo, server, store := fake(t, giteatest.Options{Version: version, Store: seeded(0)})
+		c, err := repo.Commit(t.Context(), draftOf(tip(t, repo, "main"), "v2\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pr, err := repo.Propose(t.Context(), scm.Proposal{Head: head, Base: "main", HeadCommit: c.SHA, Title: "Promote", Body: "b"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var other string
+		server.Before(func(r *http.Request) {
+			if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/merge") {
+				other, _ = store.MergePullRequest(pr.Number, "squash")
+			}
+		})
+		if sha, err := repo.Merge(t.Context(), pr, c.SHA); err != nil || sha == "" || sha != other {
+			t.Errorf("%s: merged by %q, %v; want %q", version, sha, err, other)
+		}
+	}
+}

@@ -17,7 +17,7 @@ import (
 var _ scm.Rights = (*Repository)(nil)
 
 // Permission implements scm.Rights. Gitea tells others' permissions to
-// administrators of the repository alone.
+// administrators of the repository alone; up to 1.23 also one's own.
 func (r *Repository) Permission(ctx context.Context, user string) (scm.Permission, error) {
 	if !segment(user) {
 		return scm.PermissionNone, r.describe(scm.ErrNotFound, "ask what %q may do", user)
@@ -27,6 +27,9 @@ func (r *Repository) Permission(ctx context.Context, user string) (scm.Permissio
 	}
 	_, err := r.repoCall(ctx, request{method: http.MethodGet, path: "/collaborators/" + url.PathEscape(user) + "/permission", out: &out})
 	if says(err, http.StatusForbidden, "only admins can query") {
+		if own, ok := r.ownPermission(ctx, user); ok {
+			return own, nil
+		}
 		err = fmt.Errorf("%w; the token's user must be an administrator of the repository to ask that", err)
 	}
 	if err != nil {
@@ -40,6 +43,27 @@ func (r *Repository) Permission(ctx context.Context, user string) (scm.Permissio
 	}
 	err = fmt.Errorf("%w: the answer is %q", scm.ErrUnavailable, out.Permission)
 	return scm.PermissionNone, r.describe(err, "ask what %s may do", user)
+}
+
+// ownPermission is what the repository tells the token's own user about themselves.
+func (r *Repository) ownPermission(ctx context.Context, user string) (scm.Permission, bool) {
+	self, err := r.Self(ctx)
+	if err != nil || !strings.EqualFold(self, user) {
+		return scm.PermissionNone, false
+	}
+	var repo sdk.Repository
+	if _, err := r.repoCall(ctx, request{method: http.MethodGet, out: &repo}); err != nil || repo.Permissions == nil {
+		return scm.PermissionNone, false
+	}
+	switch may := repo.Permissions; {
+	case may.Admin:
+		return scm.PermissionAdmin, true
+	case may.Push:
+		return scm.PermissionWrite, true
+	case may.Pull:
+		return scm.PermissionRead, true
+	}
+	return scm.PermissionNone, true
 }
 
 // Member implements scm.Rights. Gitea's teams do not nest. All teams of an

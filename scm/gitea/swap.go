@@ -77,11 +77,9 @@ func (r *Repository) swap(ctx context.Context, branch, from, to string, force bo
 		return nil
 	case says(err, http.StatusUnprocessableEntity, "does not match"):
 		return fmt.Errorf("%w: somebody has pushed to the branch: %w", scm.ErrMoved, err)
-	case says(err, http.StatusNotFound, "branch does not exist"):
-		return fmt.Errorf("%w: the branch was deleted: %w", scm.ErrMoved, err)
 	case statusOf(err) == http.StatusMethodNotAllowed, noRoute(err):
 		return fmt.Errorf("%w: %w", errNoSwap, err)
-	case ctx.Err() == nil && (ambiguous(err) || statusOf(err) == http.StatusForbidden):
+	case ctx.Err() == nil && (ambiguous(err) || statusOf(err) == http.StatusForbidden || statusOf(err) == http.StatusNotFound):
 		return r.settleSwap(ctx, branch, from, to, err)
 	}
 	return err
@@ -94,7 +92,8 @@ func noRoute(err error) bool {
 }
 
 // settleSwap looks where the branch is after a swap that was refused without a
-// reason (a lease that came too late is "push is rejected") or not answered.
+// reason (a lease that came too late is "push is rejected", a branch that has gone is
+// "not found" from 1.27 on) or not answered.
 func (r *Repository) settleSwap(ctx context.Context, branch, from, to string, cause error) error {
 	tip, err := r.branchTip(ctx, branch)
 	switch {

@@ -69,7 +69,11 @@ func (c *call) notFound(message string, errs ...string) {
 			message = "The target couldn't be found."
 		}
 	}
-	c.json(http.StatusNotFound, map[string]any{"message": message, "url": "http://gitea.example/api/swagger", "errors": errs})
+	answer := map[string]any{"message": message, "url": "http://gitea.example/api/swagger", "errors": errs}
+	if c.newer(27) {
+		delete(answer, "errors")
+	}
+	c.json(http.StatusNotFound, answer)
 }
 
 // decode reads the body strictly; required names the fields that must be there.

@@ -42,7 +42,7 @@ func (c *call) findComment() (number int, x scmtest.Comment, ok bool) {
 		number, x, err = c.o.Store.FindComment(id)
 	}
 	if err != nil {
-		c.notFound(fmt.Sprintf("comment does not exist [id: %s, issue_id: 0]", c.args[0]))
+		c.notFound("", fmt.Sprintf("comment does not exist [id: %s, issue_id: 0]", c.args[0]))
 	}
 	return number, x, err == nil
 }

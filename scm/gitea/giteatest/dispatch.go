@@ -51,7 +51,7 @@ func (c *call) dispatchWorkflow() {
 		Inputs map[string]string `json:"inputs"`
 	}
 	file := c.args[0]
-	if c.unserved(23) || !c.decode(&in) {
+	if c.unserved(24) || !c.decode(&in) {
 		return
 	}
 	if !c.mayWrite() {
@@ -115,7 +115,7 @@ func (c *call) runObject(run scmtest.Run) object {
 }
 
 func (c *call) listRuns() {
-	if c.unserved(24) {
+	if c.unserved(25) {
 		return
 	}
 	var list []scmtest.Run
@@ -141,7 +141,7 @@ func (c *call) findRun(minor int) (scmtest.Run, bool) {
 		run, err = c.o.Store.FindRun(id)
 	}
 	if err != nil {
-		c.notFound(fmt.Sprintf("run with id %s: resource does not exist", c.args[0]))
+		c.notFound("", fmt.Sprintf("run with id %s: resource does not exist", c.args[0]))
 	}
 	return run, err == nil
 }

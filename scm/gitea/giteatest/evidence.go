@@ -91,7 +91,7 @@ func (c *call) getPermission() {
 	login := c.args[0]
 	word, ok := c.o.Store.Permission(login)
 	switch {
-	case c.o.NotRepoAdmin && !strings.EqualFold(login, c.o.User):
+	case c.o.NotRepoAdmin && (!strings.EqualFold(login, c.o.User) || !c.newer(24)):
 		c.fail(http.StatusForbidden, "Only admins can query all permissions, repo admins can query all repo permissions, collaborators can query only their own")
 	case !ok:
 		c.notFound("user does not exist [uid: 0, name: " + login + "]")

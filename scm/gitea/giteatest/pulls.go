@@ -240,6 +240,8 @@ func (c *call) mergePull() {
 		c.fail(http.StatusUnprocessableEntity, "[Do]: Required")
 	case p.State == "closed":
 		c.notFound("")
+	case p.State == "merged" && !c.newer(25):
+		c.fail(http.StatusMethodNotAllowed, "")
 	case p.State == "merged":
 		c.fail(http.StatusMethodNotAllowed, "The PR is already merged")
 	case draft(p.Title):
@@ -282,6 +284,8 @@ func (c *call) cancelMerge() {
 	case !ok:
 	case !p.AutoMerge:
 		c.notFound("")
+	case p.AutoMergeBy != c.o.User && !c.o.Admin && !c.newer(26):
+		c.fail(http.StatusForbidden, "user has no permission to cancel the scheduled auto merge")
 	default:
 		c.setAutoMerge(p.Number, false)
 		c.w.WriteHeader(http.StatusNoContent)

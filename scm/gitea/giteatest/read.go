@@ -17,8 +17,15 @@ type object = map[string]any
 func (c *call) repoObject() object {
 	return object{
 		"id": 1, "name": c.o.Name, "full_name": c.o.Owner + "/" + c.o.Name, "default_branch": c.o.Store.DefaultBranch(),
-		"empty": false, "archived": c.o.Archived, "default_merge_style": "squash",
+		"empty": false, "archived": c.o.Archived, "default_merge_style": "squash", "permissions": c.ownRights(),
 	}
+}
+
+// ownRights are those of the token's user.
+func (c *call) ownRights() object {
+	word, known := c.o.Store.Permission(c.o.User)
+	admin := word == "admin" || word == "owner" || !known && !c.o.NotRepoAdmin
+	return object{"admin": admin, "push": c.mayWrite(), "pull": word != "none"}
 }
 
 func (c *call) repo() { c.json(http.StatusOK, c.repoObject()) }
@@ -59,7 +66,11 @@ func (c *call) getContents() {
 	path, ref := c.args[0], c.query.Get("ref")
 	i, ok := c.commitAt(ref)
 	if !ok {
-		c.notFound("GetContentsOrList", fmt.Sprintf("object does not exist [id: %s, rel_path: ]", ref))
+		message := ""
+		if !c.newer(24) {
+			message = "GetContentsOrList"
+		}
+		c.notFound(message, fmt.Sprintf("object does not exist [id: %s, rel_path: ]", ref))
 		return
 	}
 	if slices.Contains(strings.Split(path, "/"), ".git") {
@@ -211,6 +222,8 @@ func (c *call) listCommits() {
 	switch {
 	case err != nil:
 		c.broken(err.Error())
+	case len(list) == 0 && path != "" && c.newer(27):
+		c.notFound("")
 	case len(list) == 0 && path != "":
 		c.notFound("FileCommitsCount")
 	default:

@@ -1,6 +1,6 @@
 // Package giteatest is a fake Gitea or Forgejo for tests: an http.Handler over a
-// scmtest.Store, with the statuses and texts of Gitea's source (1.22.6, 1.25.0,
-// 1.26.0) and the faults that were measured on a real one. It is stricter: a
+// scmtest.Store, with the statuses and texts of Gitea's source (1.22.6 to 1.27.3) and
+// the faults that were measured on real ones. It is stricter: a
 // request, query parameter or JSON field that Gitea would ignore is reported, and
 // so is an update of a file without its blob id.
 package giteatest
@@ -20,8 +20,11 @@ import (
 // The versions that the fake can be.
 const (
 	V122    = "1.22.6"
+	V123    = "1.23.1"
+	V124    = "1.24.0"
 	V125    = "1.25.0"
 	V126    = "1.26.0"
+	V127    = "1.27.3"
 	Forgejo = "11.0.1+gitea-1.22.0"
 )
 

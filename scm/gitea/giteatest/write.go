@@ -192,7 +192,7 @@ func (c *call) pushRefused(branch string, err error) *refusal {
 	case errors.Is(err, scmtest.ErrProtected):
 		text = "Not allowed to push to protected branch " + branch
 	case errors.Is(err, scmtest.ErrNameConflict):
-		text = "cannot lock ref 'refs/heads/" + branch + "': another one exists"
+		text = fmt.Sprintf("cannot lock ref 'refs/heads/%s': 'refs/heads/%s' exists; cannot create 'refs/heads/%[1]s'", branch, c.inTheWay(branch))
 	default:
 		return refuse(http.StatusInternalServerError, "PushOutOfDate Error: %v", err)
 	}
@@ -200,6 +200,15 @@ func (c *call) pushRefused(branch string, err error) *refusal {
 		return refuse(http.StatusInternalServerError, "%s", text)
 	}
 	return refuse(http.StatusForbidden, "%s", text)
+}
+
+// inTheWay is the branch whose name is above or below another's.
+func (c *call) inTheWay(branch string) string {
+	all := c.o.Store.Branches()
+	i := slices.IndexFunc(all, func(b string) bool {
+		return strings.HasPrefix(branch, b+"/") || strings.HasPrefix(b, branch+"/")
+	})
+	return all[max(i, 0)]
 }
 
 func (c *call) changeObject(i scmtest.CommitInfo) object {
@@ -263,6 +272,8 @@ func (c *call) deleteBranch() {
 	switch {
 	case errors.Is(err, scmtest.ErrBranchMissing):
 		c.notFound("", fmt.Sprintf("branch does not exist [name: %s]", branch))
+	case branch == c.o.Store.DefaultBranch() && !c.newer(26):
+		c.fail(http.StatusForbidden, "can not delete default branch")
 	case branch == c.o.Store.DefaultBranch():
 		c.fail(http.StatusForbidden, "can not delete default or pull request target branch")
 	case err != nil:

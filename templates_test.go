@@ -8,16 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
-
-	"tagboat/chatops"
-	"tagboat/image"
-	"tagboat/scm"
 )
 
 // GitLab's components in templates/. GitLab checks an input's regex with RE2, whose
@@ -63,6 +57,14 @@ func readCI(text string) (f ciFile, err error) {
 		return f, fmt.Errorf("%d documents", len(documents))
 	}
 	return f, documents[len(documents)-1].Decode(&f.rest)
+}
+
+func readTemplate(component string) (ciFile, error) {
+	text, err := os.ReadFile(filepath.Join("templates", component, "template.yml"))
+	if err != nil {
+		return ciFile{}, err
+	}
+	return readCI(string(text))
 }
 
 // Where an input is put, from the harmless to the one that a shell reads.
@@ -218,36 +220,15 @@ func lawful() map[string]map[string][]string {
 	}
 }
 
-// asked are values of an input as tagboat serve and tagboat request write them.
-func asked(name string) []string {
-	long := strings.Repeat("x", 200)
-	values := []string{""}
-	for _, ask := range []chatops.Ask{
-		{Mark: "b7e2-" + strings.Repeat("9", 59), Command: `/hold production until 2h it's $5 & "more": {x} #1 \ $(id) ` + "`id` ü"},
-		{Command: "/hold production " + strings.Repeat("ü", 247)},
-		{To: "staging-" + long[:92], Image: image.Reference{Repository: "registry.acme.example:5000/acme/platform/" + long, Tag: "v1.4_2", Digest: digestOf0}},
-		{User: "slack:T0123456789ABC/U0123456789ABC", Reply: "https://hooks.slack.com/commands/T01/123456789/aZ09?x=1&y=%20~"},
-		{LineHash: strings.Repeat("a", 64), Comment: chatops.CommentAt{Repository: "acme/platform/" + long, CommentRef: scm.CommentRef{ID: 1 << 59, Number: 999999999, PullRequest: true}}},
-	} {
-		if value, ok := ask.Inputs()[name].(string); ok {
-			values = append(values, value)
-		}
-	}
-	return values
-}
-
 func TestComponents(t *testing.T) {
 	names, err := filepath.Glob("templates/*/template.yml")
 	if err != nil || len(names) != len(lawful()) {
 		t.Fatalf("%q, %v: each has lawful values here", names, err)
 	}
-	for _, name := range names {
-		name, good := filepath.ToSlash(name), lawful()[filepath.Base(filepath.Dir(name))]
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := readCI(string(text))
+	for _, path := range names {
+		name := filepath.Base(filepath.Dir(path))
+		good := lawful()[name]
+		f, err := readTemplate(name)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -308,139 +289,4 @@ func TestComponentsAreRefused(t *testing.T) {
 			t.Errorf("any text in a variable, expand: %v: %v", expand, err)
 		}
 	}
-}
-
-// TestChatopsComponent holds the component to what a job reads, and to what serve
-// and request send.
-func TestChatopsComponent(t *testing.T) {
-	text, err := os.ReadFile("templates/chatops/template.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := readCI(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	job := f.rest[`$[[ inputs.job-name ]]`].(map[string]any)
-	want := map[string]any{"GIT_STRATEGY": "none"}
-	for _, name := range chatops.InputNames() {
-		want[chatops.Variable(name)] = map[string]any{"value": "$[[ inputs." + name + " ]]", "expand": false}
-		regex := regexp.MustCompile(f.inputs[name].Regex)
-		for _, value := range asked(name) {
-			if long := strings.Repeat("x", 1001) + value; regex.MatchString(long) || regex.MatchString(strings.Repeat(value+"0", 1001)) {
-				t.Errorf("%s takes %d characters", name, len(long))
-			}
-		}
-		if f.inputs[name].Default != "" {
-			t.Errorf("%s has no default: a pipeline that asks for something else would not start", name)
-		}
-	}
-	if diff := cmp.Diff(want, job["variables"]); diff != "" {
-		t.Errorf("variables (-want +got):\n%s", diff)
-	}
-}
-
-// TestChatopsHeader: the pipeline that the documentation shows declares what serve
-// and request send, and hands on each.
-func TestChatopsHeader(t *testing.T) {
-	shown := 0
-	for _, s := range snippets(t) {
-		if s.page != "docs/chatops.md" || !strings.Contains(s.text, "/chatops@COMMIT") {
-			continue
-		}
-		f, err := readCI(s.text)
-		if err != nil || f.inputs == nil {
-			continue // GitLab's own ChatOps needs no inputs
-		}
-		shown++
-		declared := slices.Sorted(maps.Keys(f.inputs))
-		if diff := cmp.Diff(slices.Sorted(slices.Values(chatops.InputNames())), declared); diff != "" {
-			t.Errorf("%s: inputs (-want +got):\n%s", s, diff)
-		}
-		given := f.rest["include"].([]any)[0].(map[string]any)["inputs"].(map[string]any)
-		for _, name := range declared {
-			if given[name] != "$[[ inputs."+name+" ]]" || f.inputs[name].Default != "" {
-				t.Errorf("%s: %s is not handed on as it is, or has no empty default", s, name)
-			}
-		}
-	}
-	if shown != 1 {
-		t.Errorf("%d pipelines with inputs in docs/chatops.md", shown)
-	}
-}
-
-var ourComponent = regexp.MustCompile(`/tagboat/([a-z]+)@COMMIT$`)
-
-// checkPipeline holds what a pipeline gives to our components to what they declare,
-// and what it declares itself to what it does with it.
-func checkPipeline(text string) error {
-	f, err := readCI(text)
-	if err != nil {
-		return err
-	}
-	for name, place := range f.places() {
-		in, declared := f.inputs[name]
-		if !declared {
-			return fmt.Errorf("%s is used and not declared", name)
-		}
-		if place > inValue && in.Regex == "" {
-			return fmt.Errorf("%s takes any text into a script", name)
-		}
-		if in.Regex != "" {
-			if err := in.checkRegex(place, []string{fmt.Sprint(in.Default)}); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-		}
-	}
-	includes, _ := f.rest["include"].([]any)
-	for _, one := range includes {
-		include, _ := one.(map[string]any)
-		component, ok := include["component"].(string)
-		if !ok {
-			continue
-		}
-		m := ourComponent.FindStringSubmatch(component)
-		if m == nil {
-			return fmt.Errorf("%s is no component of ours at a commit", component)
-		}
-		inputs, _ := include["inputs"].(map[string]any)
-		if err := f.give(m[1], inputs); err != nil {
-			return fmt.Errorf("component %s: %w", m[1], err)
-		}
-	}
-	return nil
-}
-
-// give holds the inputs of a component to its specification. What is handed on is,
-// without anybody's doing, the pipeline's own default.
-func (f ciFile) give(component string, inputs map[string]any) error {
-	text, err := os.ReadFile("templates/" + component + "/template.yml")
-	if err != nil {
-		return err
-	}
-	template, err := readCI(string(text))
-	if err != nil {
-		return err
-	}
-	for name := range inputs {
-		if _, known := template.inputs[name]; !known {
-			return fmt.Errorf("it has no input %s", name)
-		}
-	}
-	for name, input := range template.inputs {
-		given, ok := inputs[name]
-		value := strings.ReplaceAll(fmt.Sprint(given), "sha256:…", digestOf0)
-		if m := block.FindStringSubmatch(value); m != nil && m[0] == value {
-			value = fmt.Sprint(f.inputs[m[1]].Default)
-		}
-		switch {
-		case !ok && input.Default == nil:
-			return fmt.Errorf("it wants the input %s", name)
-		case ok && input.Regex != "" && !regexp.MustCompile(input.Regex).MatchString(value):
-			return fmt.Errorf("input %s: %q does not match %s", name, value, input.Regex)
-		case ok && input.Options != nil && !slices.Contains(input.Options, value):
-			return fmt.Errorf("input %s: %q is none of %q", name, value, input.Options)
-		}
-	}
-	return nil
 }

@@ -39,7 +39,9 @@ func (b *Bot) comment(ctx context.Context, forum scm.Conversation, at CommentAt,
 	if errors.Is(parsed, ErrNotCommand) && same {
 		return Answer{}, ErrNotCommand
 	}
-	_ = forum.React(ctx, at.CommentRef, scm.ReactionEyes) // a sign; the reply counts
+	if err := greet(ctx, forum, at.CommentRef); err != nil {
+		return Answer{}, err
+	}
 	a := Answer{Command: command, Login: comment.Author}
 	a, err = b.decide(ctx, a, func() error {
 		switch age := ageOf(forum, comment); {
@@ -54,6 +56,19 @@ func (b *Bot) comment(ctx context.Context, forum scm.Conversation, at CommentAt,
 		a.Err = err
 	}
 	return a, b.tell(ctx, forum, comment, a, teller)
+}
+
+// greet gives a sign that the comment is seen, as far as the forge takes it. Its error
+// is that the credential has no right to answer: then nothing should be done either.
+func greet(ctx context.Context, forum scm.Conversation, at scm.CommentRef) error {
+	err := forum.React(ctx, at, scm.ReactionEyes)
+	if people, ok := forum.(scm.Rights); ok && !errors.Is(err, scm.ErrDenied) { // its own answer is found by its login
+		_, err = people.Self(ctx)
+	}
+	if errors.Is(err, scm.ErrDenied) {
+		return fmt.Errorf("nothing was done, for no answer could be given: %w", err)
+	}
+	return nil
 }
 
 // commentLife is how long a comment is obeyed. Without an end, whoever may start a

@@ -41,6 +41,7 @@ func (e *examination) forge() {
 	}
 	e.note(fine, "forge", fmt.Sprintf("%s, %s: %s", at.Forge, how, oneLine(at.Name+" on "+hostOf(at))), "")
 	e.credential(at)
+	e.readOnly = true
 	repo, err := e.open(at, e.caFiles)
 	if err != nil {
 		e.failed("token", err)
@@ -117,7 +118,7 @@ func (e *examination) ask(repo scm.Repository) {
 	e.protection(tip)
 	e.clock(repo)
 	e.api(ctx, repo)
-	e.rights(ctx, repo)
+	e.commands(repo.About(), e.grant(ctx, repo), e.role(ctx, repo))
 	e.evidence(ctx, repo, tip)
 	e.configuration(ctx, repo, tip)
 }
@@ -192,33 +193,6 @@ func (e *examination) api(ctx context.Context, repo scm.Repository) {
 	e.note(fine, "version", repo.About().Forge+" "+text+": branches move by compare and swap", "")
 }
 
-// rights asks whose the credential is and what that one may do.
-func (e *examination) rights(ctx context.Context, repo scm.Repository) {
-	people, ok := repo.(scm.Rights)
-	if !ok {
-		e.note(fine, "rights", "plain git knows no people: a push will tell", "")
-		return
-	}
-	self, err := people.Self(ctx)
-	if err != nil {
-		e.note(warning, "rights", "the forge does not say whose the credential is: "+err.Error(), "")
-		return
-	}
-	may, err := people.Permission(ctx, self)
-	switch {
-	case err != nil && e.app:
-		e.note(fine, "rights", self+": its token was asked for with contents:write and pull_requests:write, and GitHub gave it", "")
-	case err != nil && strings.HasSuffix(self, "[bot]"):
-		e.note(fine, "rights", self+": a bot, of whose token the forge tells nothing before it writes", "")
-	case err != nil:
-		e.note(warning, "rights", fmt.Sprintf("%s: the forge does not say what it may do: %v", self, err), "")
-	case may.Allows(scm.PermissionWrite):
-		e.note(fine, "rights", fmt.Sprintf("%s: %s, enough for commits and %ss as far as its role goes; what the token's own scopes leave out shows when it writes", self, may, repo.About().PullRequestWord), "")
-	default:
-		e.note(wrong, "rights", fmt.Sprintf("%s: %s; commits, %ss and statuses need write", self, may, repo.About().PullRequestWord), "give it write access: docs/permissions.md")
-	}
-}
-
 // evidence reads the statuses of the newest commit, as gates do.
 func (e *examination) evidence(ctx context.Context, repo scm.Repository, tip scm.Tip) {
 	forge, ok := repo.(scm.Evidence)
@@ -252,7 +226,7 @@ func (e *examination) configuration(ctx context.Context, repo scm.Repository, ti
 		e.failed("configuration", err)
 		return
 	}
-	e.note(fine, "configuration", fmt.Sprintf("%s: %d apps, environments %s", config.FileName, len(c.Apps), strings.Join(c.EnvironmentNames(), ", ")), "")
+	e.note(fine, "configuration", fmt.Sprintf("%s: %s, environments %s", config.FileName, counted(len(c.Apps), "app"), strings.Join(c.EnvironmentNames(), ", ")), "")
 	var seen []string
 	for _, environment := range c.Environments {
 		if environment.Branch == "" || environment.Repository != "" || slices.Contains(seen, environment.Branch) {

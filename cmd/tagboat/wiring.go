@@ -41,7 +41,7 @@ func (t *tool) opener(c *cli.Context) func(ctx context.Context, repository, forg
 	if own, err := scm.Locate(cmp.Or(strings.TrimSpace(c.String("repo")), t.job.Repository), scm.LocateOptions{Forge: named, CI: t.server()}); err == nil {
 		t.mainHost = own.Host
 	}
-	t.readOnly = slices.Contains([]string{"verify", "serve", "request", "status", "history", "holds"}, c.Command.Name)
+	t.readOnly = slices.Contains([]string{"verify", "serve", "request", "status", "history", "holds"}, c.Command.Name) || c.Bool("dry-run")
 	return func(_ context.Context, repo, forge string) (scm.Repository, error) {
 		if forge == "" {
 			forge = named

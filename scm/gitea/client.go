@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"tagboat/scm"
@@ -126,7 +127,7 @@ func (r *Repository) refusal(resp *http.Response, body []byte) error {
 
 // denies tells a 403 that speaks of the credential from one of a rule.
 func denies(e *scm.StatusError) bool {
-	return len(e.Messages) == 0 || e.Says("scope") || e.Says("permission") || e.Says("token") || e.Says("does not have access")
+	return len(e.Messages) == 0 || e.Says("scope") || e.Says("Must be an organization member") || e.Says("Must be a team member") || e.Says("permission") || e.Says("token") || e.Says("does not have access")
 }
 
 // hint is the next step, where the answer tells it.
@@ -134,10 +135,10 @@ func hint(e *scm.StatusError) string {
 	switch {
 	case e.Status == http.StatusUnauthorized:
 		return "the token is missing, wrong or expired"
-	case e.Says("read:organization"), e.Says("read:user"):
-		return "make a token that has that scope too"
-	case e.Says("scope"):
-		return "make a token with the scopes write:repository and write:issue"
+	case e.Says("required scope"):
+		return "make a token that has the scope " + neededScope(e) + " too (the user's Settings, Applications)"
+	case e.Says("user should have a permission to write"):
+		return "the token's user has no write access: make it a collaborator with Write, or a member of a team that has it"
 	case e.Status == http.StatusNotFound && e.Says("not found") && !e.Says("page not found"):
 		return "it is not there, or the token cannot see it"
 	case e.Status == http.StatusLocked:
@@ -146,6 +147,19 @@ func hint(e *scm.StatusError) string {
 		return "the server or a proxy before it limits the size of a request"
 	}
 	return ""
+}
+
+// scopeNeeded finds the scope in the refusal of a token that lacks it: "required=[x]"
+// since Gitea 1.23, "scope(s): [x]" before and in Forgejo.
+var scopeNeeded = regexp.MustCompile(`(?:required=|scope\(s\): )\[([^\]]+)\]`)
+
+func neededScope(e *scm.StatusError) string {
+	for _, text := range e.Messages {
+		if m := scopeNeeded.FindStringSubmatch(text); m != nil {
+			return m[1]
+		}
+	}
+	return "that is named"
 }
 
 // refused is the forge's refusal in err, or nil.

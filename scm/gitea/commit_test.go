@@ -245,7 +245,7 @@ func TestRefusedWrites(t *testing.T) {
 	}{
 		"502 before a commit":      {fault: giteatest.Fault{Method: "POST", Path: "/contents", Status: 502}, want: scm.ErrUnavailable, says: "no such commit was seen"},
 		"no answer, nothing done":  {fault: giteatest.Fault{Method: "POST", Path: "/contents"}, want: scm.ErrUnavailable, says: "no such commit was seen"},
-		"read-only token":          {options: giteatest.Options{ReadOnly: true}, want: scm.ErrDenied, says: "write:repository"},
+		"read-only token":          {options: giteatest.Options{Scopes: []string{"read:repository", "read:issue"}}, want: scm.ErrDenied, says: "write:repository"},
 		"archived":                 {options: giteatest.Options{Archived: true}, want: scm.ErrRefused, says: "archived"},
 		"a limit that is too long": {fault: giteatest.Fault{Method: "POST", Path: "/contents", Status: 429, Header: http.Header{"Retry-After": {"86400"}}}, want: scm.ErrRateLimited},
 		"too large":                {fault: giteatest.Fault{Method: "POST", Path: "/contents", Status: 413}, want: scm.ErrRefused, says: "limits the size"},

@@ -71,9 +71,9 @@ func TestConversationRefusals(t *testing.T) {
 	}{
 		"locked":                {locked: true, do: reply, want: scm.ErrRefused, says: "the conversation is locked"},
 		"locked for a reaction": {locked: true, do: eyes, want: scm.ErrRefused, says: "the conversation is locked"},
-		"no scope to write":     {opts: giteatest.Options{ReadOnly: true}, do: eyes, want: scm.ErrDenied, says: "scope"},
+		"no scope to write":     {opts: giteatest.Options{Scopes: []string{"read:repository", "read:issue"}}, do: eyes, want: scm.ErrDenied, says: "scope"},
 		"whose token it is is not told": {
-			opts: giteatest.Options{NoOrgScope: true}, do: reply, want: scm.ErrDenied, says: "ask whose token it is"},
+			opts: giteatest.Options{Scopes: []string{"write:repository", "write:issue"}}, do: reply, want: scm.ErrDenied, says: "ask whose token it is"},
 		"reaction not allowed": {
 			fault: &giteatest.Fault{Method: http.MethodPost, Path: "/reactions", Times: 1, Status: 403, Body: `{"message": "'eyes' is not an allowed reaction"}`},
 			do:    eyes, want: scm.ErrRefused, says: "not an allowed reaction"},
@@ -144,7 +144,7 @@ func TestDispatchRefusals(t *testing.T) {
 		"no call about runs":        {opts: giteatest.Options{Version: giteatest.V124}, want: scm.ErrUnsupported, says: `this server says "1.24.0"`},
 		"a Forgejo":                 {opts: giteatest.Options{Version: giteatest.Forgejo}, want: scm.ErrUnsupported, says: "Gitea 1.25 or later"},
 		"old and hidden":            {opts: giteatest.Options{Version: giteatest.V123, HideVersion: true}, want: scm.ErrNotFound, says: "Gitea 1.25 or later"},
-		"no scope":                  {opts: giteatest.Options{ReadOnly: true}, want: scm.ErrDenied, says: "scope"},
+		"no scope":                  {opts: giteatest.Options{Scopes: []string{"read:repository", "read:issue"}}, want: scm.ErrDenied, says: "scope"},
 		"no such workflow":          {with: func(d *scm.Dispatch) { d.Workflow = "deploy.yml" }, want: scm.ErrNotFound, says: `"deploy.yml" doesn't exist`},
 		"a path as a name":          {with: func(d *scm.Dispatch) { d.Workflow = "a/b.yml" }, says: "no file name"},
 	} {

@@ -84,7 +84,7 @@ func (r *Repository) member(ctx context.Context, team, user string) (bool, error
 	}
 	id, err := r.teamID(ctx, org, name)
 	if err != nil {
-		return false, asked(err, "the token's user must be a member of organisation "+org)
+		return false, asked(err, "the token's user must be a member of organisation "+org+", and in that team or an owner")
 	}
 	path := "/teams/" + strconv.FormatInt(id, 10) + "/members/" + url.PathEscape(user)
 	_, err = r.call(ctx, request{method: http.MethodGet, path: path})
@@ -99,12 +99,13 @@ func segment(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.Contains(name, "/")
 }
 
-// asked makes a 403 about membership one of the credential.
+// asked says what a 403 about membership, or the 404 of an organisation that is
+// hidden from those who are in no team of it, asks for.
 func asked(err error, need string) error {
-	if statusOf(err) != http.StatusForbidden || errors.Is(err, scm.ErrDenied) {
-		return err
+	if says(err, http.StatusForbidden, "must be a") || statusOf(err) == http.StatusNotFound {
+		return fmt.Errorf("%w; %s", err, need)
 	}
-	return fmt.Errorf("%w: %w; %s", scm.ErrDenied, err, need)
+	return err
 }
 
 func (r *Repository) teamID(ctx context.Context, org, name string) (int64, error) {

@@ -28,10 +28,12 @@ func (c *call) allowed() bool {
 		c.fail(http.StatusUnauthorized, "token is required")
 	case auth != "" && auth != "token "+c.o.Token:
 		c.fail(http.StatusUnauthorized, "invalid username, password or token")
-	case c.lacksScope() != "":
-		c.fail(http.StatusForbidden, "token does not have at least one of required scope(s), required=[%s], token scope=write:repository,write:issue", c.lacksScope())
-	case write && c.o.ReadOnly:
-		c.fail(http.StatusForbidden, "token does not have at least one of required scope(s), required=[write:repository], token scope=read:repository")
+	case auth != "" && !c.hasScope(c.needsScope()):
+		c.lackScope(c.needsScope())
+	case c.hidden():
+		c.notFound("")
+	case c.lacksRole() != "":
+		c.fail(http.StatusForbidden, "%s", c.lacksRole())
 	case write && c.o.Archived:
 		c.fail(http.StatusLocked, "Repo is archived.")
 	default:

@@ -9,18 +9,66 @@ import (
 	"tagboat/scm/scmtest"
 )
 
-// lacksScope names the scope that the token lacks for the route: what is outside
-// a repository has scopes of its own.
-func (c *call) lacksScope() string {
+// needsScope names the scope that a token needs for the route, as the groups of
+// routers/api/v1/api.go have it.
+func (c *call) needsScope() string {
+	level := "write:"
+	if c.r.Method == http.MethodGet {
+		level = "read:"
+	}
 	switch {
-	case !c.o.NoOrgScope:
+	case c.route == "/version":
+		return ""
 	case c.route == "/user":
-		return "read:user"
+		return level + "user"
+	case c.route == "/notifications/new":
+		return level + "notification"
 	case strings.HasPrefix(c.route, "/orgs/"), strings.HasPrefix(c.route, "/teams/"):
-		return "read:organization"
+		return level + "organization"
+	case strings.HasPrefix(c.route, "/issues/"), c.route == "/labels":
+		return level + "issue"
+	}
+	return level + "repository"
+}
+
+// hasScope: who may write may read.
+func (c *call) hasScope(needed string) bool {
+	return c.o.Scopes == nil || needed == "" || slices.Contains(c.o.Scopes, needed) ||
+		slices.Contains(c.o.Scopes, strings.Replace(needed, "read:", "write:", 1))
+}
+
+// lackScope is the refusal, in which servers since 1.23 tell what the token has.
+func (c *call) lackScope(needed string) {
+	const text = "token does not have at least one of required scope(s)"
+	if !c.newer(23) {
+		c.fail(http.StatusForbidden, text+": [%s]", needed)
+		return
+	}
+	c.fail(http.StatusForbidden, text+", required=[%s], token scope=%s", needed, strings.Join(c.o.Scopes, ","))
+}
+
+// hidden tells that the token's user may not even read the repository.
+func (c *call) hidden() bool {
+	word, _ := c.o.Store.Permission(c.o.User)
+	elsewhere := slices.ContainsFunc([]string{"/version", "/user", "/notifications/", "/orgs/", "/teams/"}, func(p string) bool { return strings.HasPrefix(c.route, p) })
+	return word == "none" && !elsewhere
+}
+
+// lacksRole is the refusal of the token's user who may not write, or "".
+func (c *call) lacksRole() string {
+	if c.r.Method == http.MethodGet || c.mayWrite() {
+		return ""
+	}
+	switch {
+	case c.route == "/contents":
+		return "user should have a permission to write to the target branch"
+	case strings.HasPrefix(c.route, "/branches"), strings.HasPrefix(c.route, "/statuses"):
+		return "user should have a permission to write to a repo"
 	}
 	return ""
 }
+
+func (c *call) newNotifications() { c.json(http.StatusOK, object{"new": 0}) }
 
 func statusObject(s scmtest.Status) object {
 	return object{

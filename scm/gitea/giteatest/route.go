@@ -57,6 +57,7 @@ func routes() []route {
 		at("GET", "/orgs/teams", "page limit", (*call).listTeams),
 		at("GET", "/teams/{id}/members/{user}", "", (*call).getTeamMember),
 		at("GET", "/user", "", (*call).getUser),
+		at("GET", "/notifications/new", "", (*call).newNotifications),
 		at("GET", "/labels", "page limit", (*call).listLabels),
 		at("POST", "/labels", "", (*call).createLabel),
 		at("GET", "/orgs/labels", "page limit", (*call).orgLabels),
@@ -224,7 +225,7 @@ func (c *call) apiPath() (string, bool) {
 		return path, true
 	case path == "/orgs/"+c.o.Owner+"/labels", path == "/orgs/"+c.o.Owner+"/teams":
 		return strings.Replace(path, c.o.Owner+"/", "", 1), true
-	case path == "/user", strings.HasPrefix(path, "/teams/"):
+	case path == "/user", path == "/notifications/new", strings.HasPrefix(path, "/teams/"):
 		return path, true
 	case strings.HasPrefix(path, "/orgs/"):
 		return "/no-such-organisation", true

@@ -49,11 +49,10 @@ type Options struct {
 	NoActions         bool            // Actions is off for the repository
 
 	Admin          bool          // the token may dismiss reviews, and reads the reason of a 500
-	NoOrgScope     bool          // the token has neither read:organization nor read:user
 	NotRepoAdmin   bool          // the token's user may not ask what others may do
 	NoOrgMember    bool          // the token's user is no member of the organisation
 	NoTeamMember   bool          // the token's user is in no team, and no owner
-	ReadOnly       bool          // the token has the scope read:repository only
+	Scopes         []string      // of the token; nil is all
 	HideVersion    bool          // GET version is refused
 	NoTreePath     bool          // "SHA:path" is no tree: a server built with -tags gogit
 	Archived       bool          // nothing can be written

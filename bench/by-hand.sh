@@ -23,8 +23,7 @@ if [ "$PIN" = digest ]; then
 	wanted+=@${digest:?the registry told none}
 fi
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+work=$(mktemp -d) # the CI throws it away with the job
 # shellcheck disable=SC2086 # several words
 git clone --quiet $CLONE --branch main "$FORGE/$REPO.git" "$work"
 cd "$work/$OVERLAY"

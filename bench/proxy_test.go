@@ -1,38 +1,31 @@
 //go:build bench
 
-package main
+package bench
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"sync"
+	"testing"
 	"time"
 )
 
-// traffic is what went through a proxy.
+// traffic is what went through the proxies.
 type traffic struct {
-	connections, requests int64 // of HTTP
-	received              int64 // bytes from server to client
-	unread                int64 // connections that spoke something else than HTTP/1
+	connections, requests, received int64 // HTTP requests; bytes from server to client
+	// serving is for how long a server had a request and had not answered it to the end.
+	serving time.Duration
 }
 
-// meter adds up the traffic of proxies.
+// meter adds up the traffic of the proxies.
 type meter struct {
 	sync.Mutex
 	traffic
-	serving time.Duration // in which a server had a request and had not answered it to the end
-	open    int           // requests of now
-	since   time.Time
-}
-
-func (m *meter) add(change func(*traffic)) {
-	m.Lock()
-	defer m.Unlock()
-	change(&m.traffic)
+	open  int // requests of now
+	since time.Time
 }
 
 func (m *meter) asked() {
@@ -52,47 +45,56 @@ func (m *meter) answered() {
 	}
 }
 
-// take returns what was added since it was last called.
-func (m *meter) take() (traffic, time.Duration) {
+func (m *meter) add(connections, received int) {
 	m.Lock()
 	defer m.Unlock()
-	t, serving := m.traffic, m.serving
-	m.traffic, m.serving = traffic{}, 0
-	return t, serving
+	m.connections += int64(connections)
+	m.received += int64(received)
+}
+
+// take returns what was added since it was last called.
+func (m *meter) take() traffic {
+	m.Lock()
+	defer m.Unlock()
+	t := m.traffic
+	m.traffic = traffic{}
+	return t
 }
 
 // proxy passes TCP connections on to a server as if it were a round-trip time away:
 // a connection costs one, and so do a request and its answer. It limits no bandwidth.
 type proxy struct {
+	*meter
+	t       *testing.T
 	address string // HOST:PORT that clients use
 	server  string
 	rtt     time.Duration
-	meter   *meter
 }
 
-// newProxy listens on a free port of 127.0.0.1 until the program ends.
-func newProxy(ctx context.Context, server string, rtt time.Duration, m *meter) (*proxy, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+func newProxy(t *testing.T, server string, rtt time.Duration, m *meter) *proxy {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
-	p := &proxy{address: listener.Addr().String(), server: server, rtt: rtt, meter: m}
+	t.Cleanup(func() { listener.Close() })
+	p := &proxy{meter: m, t: t, address: listener.Addr().String(), server: server, rtt: rtt}
 	go func() {
 		for {
 			client, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			go p.serve(ctx, client.(*net.TCPConn), time.Now())
+			go p.serve(client.(*net.TCPConn), time.Now())
 		}
 	}()
-	return p, nil
+	return p
 }
 
-func (p *proxy) serve(ctx context.Context, client *net.TCPConn, accepted time.Time) {
-	p.meter.add(func(t *traffic) { t.connections++ })
+func (p *proxy) serve(client *net.TCPConn, accepted time.Time) {
+	p.add(1, 0)
 	defer client.Close()
-	dialled, err := new(net.Dialer).DialContext(ctx, "tcp", p.server)
+	dialled, err := new(net.Dialer).DialContext(p.t.Context(), "tcp", p.server)
 	if err != nil {
 		return
 	}
@@ -107,9 +109,7 @@ func (p *proxy) serve(ctx context.Context, client *net.TCPConn, accepted time.Ti
 	go func() {
 		defer close(answered)
 		defer answer.Close()
-		p.carry(client, io.TeeReader(server, answer), accepted, func(n int) {
-			p.meter.add(func(t *traffic) { t.received += int64(n) })
-		})
+		p.carry(client, io.TeeReader(server, answer), accepted, func(n int) { p.add(0, n) })
 	}()
 	p.carry(server, io.TeeReader(client, ask), accepted.Add(p.rtt), func(int) {})
 	ask.Close()
@@ -126,11 +126,11 @@ func (p *proxy) readRequests(from io.Reader, asked chan<- *http.Request) {
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				p.meter.add(func(t *traffic) { t.unread++ })
+				p.t.Errorf("what was sent to %s is no HTTP/1: %v", p.server, err)
 			}
 			return
 		}
-		p.meter.asked()
+		p.asked()
 		asked <- request
 	}
 }
@@ -147,7 +147,7 @@ func (p *proxy) readAnswers(from io.Reader, asked <-chan *http.Request) {
 			_, _ = io.Copy(io.Discard, answer.Body)
 			answer.Body.Close()
 		}
-		p.meter.answered()
+		p.answered()
 	}
 }
 

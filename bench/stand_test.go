@@ -1,20 +1,19 @@
 //go:build bench
 
-package main
+package bench
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -29,57 +28,37 @@ import (
 
 const bot = "tagboat-bot"
 
-// stand is a Gitea and a registry, each with a proxy before it.
+// stand is a Gitea and a registry, each behind a proxy.
 type stand struct {
 	gitea           *giteareal.Server
 	token           string // the bot's
 	meter           *meter
 	forge, registry *proxy
-	stopRegistry    func()
 }
 
-func start(ctx context.Context, dir string, rtt time.Duration) (*stand, error) {
-	at := filepath.Join(dir, "gitea")
-	if err := os.Mkdir(at, 0o700); err != nil {
-		return nil, err
-	}
-	s := &stand{meter: &meter{}, stopRegistry: func() {}}
-	var err error
-	s.gitea, err = giteareal.Start(ctx, giteareal.Options{Binary: os.Getenv("TAGBOAT_GITEA"), Static: os.Getenv("TAGBOAT_GITEA_STATIC"), Dir: at})
-	if err != nil {
-		return nil, err
-	}
-	return s, s.setUp(ctx, dir, rtt)
-}
-
-func (s *stand) stop() {
-	s.stopRegistry()
-	_ = s.gitea.Stop() // the figures are there
-}
-
-func (s *stand) setUp(ctx context.Context, dir string, rtt time.Duration) error {
-	if err := s.gitea.AddUser(ctx, bot); err != nil {
-		return err
-	}
+func start(t *testing.T, rtt time.Duration) *stand {
+	t.Helper()
+	server, err := giteareal.Start(t.Context(), giteareal.Options{
+		Binary: os.Getenv("TAGBOAT_GITEA"), Static: os.Getenv("TAGBOAT_GITEA_STATIC"), Dir: t.TempDir(),
+	})
+	must(t, err)
+	t.Cleanup(func() { must(t, server.Stop()) })
+	must(t, server.AddUser(t.Context(), bot))
 	var made struct{ SHA1 string }
 	in := map[string]any{"name": "bench", "scopes": []string{"write:repository", "write:issue", "read:user"}}
-	if _, err := s.gitea.Call(ctx, bot, http.MethodPost, "/users/"+bot+"/tokens", in, &made); err != nil {
-		return err
-	}
-	s.token = made.SHA1
-	address, err := s.startRegistry(ctx, dir)
+	_, err = server.Call(t.Context(), bot, http.MethodPost, "/users/"+bot+"/tokens", in, &made)
+	must(t, err)
+	s := &stand{gitea: server, token: made.SHA1, meter: &meter{}}
+	s.forge = newProxy(t, strings.TrimPrefix(server.URL, "http://"), rtt, s.meter)
+	s.registry = newProxy(t, startRegistry(t), rtt, s.meter)
+	return s
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	server, err := url.Parse(s.gitea.URL)
-	if err != nil {
-		return err
-	}
-	if s.forge, err = newProxy(ctx, server.Host, rtt, s.meter); err != nil {
-		return err
-	}
-	s.registry, err = newProxy(ctx, address, rtt, s.meter)
-	return err
 }
 
 const registryConfig = `version: 0.1
@@ -91,57 +70,49 @@ http:
 `
 
 // startRegistry starts the distribution registry and waits until it listens.
-func (s *stand) startRegistry(ctx context.Context, dir string) (address string, err error) {
-	free, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	address = free.Addr().String()
+func startRegistry(t *testing.T) string {
+	t.Helper()
+	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	must(t, err)
+	address := free.Addr().String()
 	free.Close()
-	config := filepath.Join(dir, "registry.yml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, registryConfig, filepath.Join(dir, "registry"), address), 0o600); err != nil {
-		return "", err
-	}
-	serve := exec.CommandContext(ctx, os.Getenv("TAGBOAT_REGISTRY"), "serve", config)
+	config := filepath.Join(t.TempDir(), "registry.yml")
+	must(t, os.WriteFile(config, fmt.Appendf(nil, registryConfig, t.TempDir(), address), 0o600))
+	serve := exec.CommandContext(t.Context(), os.Getenv("TAGBOAT_REGISTRY"), "serve", config)
 	serve.Env = append(os.Environ(), "OTEL_TRACES_EXPORTER=none")
 	serve.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := serve.Start(); err != nil {
-		return "", fmt.Errorf("start the registry: %w", err)
-	}
-	s.stopRegistry = func() { _, _ = serve.Process.Kill(), serve.Wait() }
+	must(t, serve.Start())
+	t.Cleanup(func() { _ = serve.Wait() }) // the context of the test has ended it
 	for range 300 {
-		var connection net.Conn
-		if connection, err = new(net.Dialer).DialContext(ctx, "tcp", address); err == nil {
-			return address, connection.Close()
+		connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+		if err == nil {
+			connection.Close()
+			return address
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	return "", fmt.Errorf("start the registry: %w", err)
+	t.Fatal("the registry does not listen")
+	return ""
 }
 
 // push pushes an image for two platforms and returns the digest of its index.
-func (s *stand) push(ctx context.Context, image, tag string, created time.Time) (string, error) {
+func (s *stand) push(t *testing.T, image, tag string, created time.Time) string {
+	t.Helper()
 	var index v1.ImageIndex = empty.Index
 	for _, architecture := range []string{"amd64", "arm64"} {
 		built, err := random.Image(256, 1)
-		if err != nil {
-			return "", err
-		}
-		if built, err = mutate.CreatedAt(built, v1.Time{Time: created}); err != nil {
-			return "", err
-		}
+		must(t, err)
+		built, err = mutate.CreatedAt(built, v1.Time{Time: created})
+		must(t, err)
 		platform := &v1.Platform{OS: "linux", Architecture: architecture}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: built, Descriptor: v1.Descriptor{Platform: platform}})
 	}
 	reference, err := name.NewTag(s.registry.server + "/" + image + ":" + tag)
-	if err != nil {
-		return "", err
-	}
-	if err := remote.WriteIndex(reference, index, remote.WithContext(ctx)); err != nil {
-		return "", fmt.Errorf("push %s: %w", reference, err)
-	}
+	must(t, err)
+	must(t, remote.WriteIndex(reference, index, remote.WithContext(t.Context())))
 	digest, err := index.Digest()
-	return digest.String(), err
+	must(t, err)
+	return digest.String()
 }
 
 const deployment = `apiVersion: apps/v1
@@ -165,7 +136,8 @@ spec:
             requests: {cpu: 50m, memory: 64Mi}
 `
 
-// written is an overlay as people write it, generated as kustomize leaves it.
+// written is an overlay as people write it, generated as kustomize leaves it; the
+// third value is the digest's line, or nothing.
 const written = `# Staging of %[1]s. Ask in #todo before you change the replicas.
 apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
@@ -173,9 +145,8 @@ namespace: "todo"
 
 images:
 # Pinned by CI: leave this to the bot.
-- name: "%[2]s" # the API
+- %[3]sname: "%[2]s" # the API
   newTag: "v0"
-  digest: %[3]s
 - name: redis
   newTag: "7.2" # with the module, see the wiki
 
@@ -189,31 +160,25 @@ resources:
 const generated = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 images:
-- digest: %[3]s
-  name: %[2]s
+- %[3]sname: %[2]s
   newTag: v0
 resources:
 - ../../base
+namePrefix: %[1]s-
 `
 
 // addConfig makes a config repository with about so many files, with an app for
 // each of the pins (image to digest, "" for a tag alone), and lets the bot write to it.
-func (s *stand) addConfig(ctx context.Context, dir, repo string, files int, pins map[string]string) error {
-	if err := s.gitea.AddRepo(ctx, repo, bot); err != nil {
-		return err
-	}
-	at := filepath.Join(dir, repo+".git")
-	if err := git(ctx, nil, "init", "--quiet", "--bare", at); err != nil {
-		return err
-	}
+func (s *stand) addConfig(t *testing.T, repo string, files int, pins map[string]string) {
+	t.Helper()
+	must(t, s.gitea.AddRepo(t.Context(), repo, bot))
+	at := t.TempDir()
+	git(t, nil, "init", "--quiet", "--bare", at)
 	read, write := io.Pipe()
 	go func() { write.CloseWithError(s.fastImport(write, files, pins)) }()
-	if err := git(ctx, read, "-C", at, "fast-import", "--quiet"); err != nil {
-		return err
-	}
-	admin := url.UserPassword(s.gitea.Admin, giteareal.Password).String()
-	remote := "http://" + admin + "@" + s.forge.server + "/" + s.gitea.Admin + "/" + repo + ".git"
-	return git(ctx, nil, "-C", at, "push", "--quiet", "--force", remote, "main")
+	git(t, read, "-C", at, "fast-import", "--quiet")
+	git(t, nil, "-C", at, "push", "--quiet", "--force",
+		"http://"+s.gitea.Admin+":"+giteareal.Password+"@"+s.forge.server+"/"+s.gitea.Admin+"/"+repo+".git", "main")
 }
 
 // fastImport writes one commit: each app is four files in a team's directory.
@@ -224,14 +189,13 @@ func (s *stand) fastImport(to io.Writer, files int, pins map[string]string) erro
 		fmt.Fprintf(out, "M 100644 inline %s\ndata %d\n%s\n", path, len(text), text)
 	}
 	app := func(dir, team, app, image, digest string) {
+		if digest != "" {
+			digest = "digest: " + digest + "\n  "
+		}
 		file(dir+"/base/deployment.yaml", fmt.Sprintf(deployment, app, team, image))
 		file(dir+"/base/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [deployment.yaml]\n")
-		production := fmt.Sprintf(generated, app, image, digest)
-		if digest == "" {
-			production = strings.Replace(production, "- digest: \n  name", "- name", 1)
-		}
-		file(dir+"/overlays/staging/kustomization.yaml", strings.Replace(fmt.Sprintf(written, app, image, digest), "  digest: \n", "", 1))
-		file(dir+"/overlays/production/kustomization.yaml", production)
+		file(dir+"/overlays/staging/kustomization.yaml", fmt.Sprintf(written, app, image, digest))
+		file(dir+"/overlays/production/kustomization.yaml", fmt.Sprintf(generated, app, image, digest))
 	}
 	for image, digest := range pins {
 		app("apps/"+filepath.Base(image), "todo", filepath.Base(image), s.registry.address+"/"+image, digest)
@@ -243,11 +207,11 @@ func (s *stand) fastImport(to io.Writer, files int, pins map[string]string) erro
 	return out.Flush()
 }
 
-func git(ctx context.Context, in io.Reader, args ...string) error {
-	command := exec.CommandContext(ctx, "git", args...)
+func git(t *testing.T, in io.Reader, args ...string) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "git", args...)
 	command.Stdin = in
 	if out, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("git %s: %w: %s", args[0], err, out)
+		t.Fatalf("git %s: %v: %s", args, err, out)
 	}
-	return nil
 }

@@ -1,6 +1,6 @@
 //go:build bench
 
-package main
+package bench
 
 import (
 	"fmt"
@@ -41,13 +41,13 @@ func (r report) print(out io.Writer) {
 	row(out, "---:", "---", "---:", "---:", "---:", "---:", "---:", "---:", "---:", "---:")
 	for _, f := range r.sizes {
 		for _, w := range ways() {
-			s, c := f.samples[w.name], f.changed[w.name]
+			s, c := f.samples[w.name], f.pulls[w.name]
 			row(out, fmt.Sprint(f.files), w.label, spread(s, took, 1e6), three(s, serving, 1e6), three(s, requests, 1), three(s, connections, 1), three(s, received, 1e3),
 				three(s, memory, 1e6), three(s, cpu, 1e6), fmt.Sprintf("%d/%d", c.Additions, c.Deletions))
 		}
 	}
 	for _, w := range []way{base, ways()[len(ways())-1]} {
-		fmt.Fprintf(out, "\nWhat the pull request of %s changes:\n\n```diff\n%s```\n", w.label, r.sizes[0].changed[w.name].diff)
+		fmt.Fprintf(out, "\nThe file on the head branch, %s:\n\n```yaml\n%s```\n", w.label, r.sizes[0].pulls[w.name].file)
 	}
 }
 

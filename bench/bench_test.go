@@ -150,7 +150,7 @@ func (o turn) command(t *testing.T, home, environment, tag string) *exec.Cmd {
 
 func (o turn) run(t *testing.T, environment, tag string) sample {
 	t.Helper()
-	home, err := os.MkdirTemp(t.TempDir(), "") // gone after the run: many clones would fill a disk
+	home, err := os.MkdirTemp(t.TempDir(), "") //nolint:usetesting // gone after the run: many clones would fill a disk
 	must(t, err)
 	defer os.RemoveAll(home) //nolint:errcheck // the test's own is removed at its end
 	command := o.command(t, home, environment, tag)

@@ -77,7 +77,7 @@ func newProxy(t *testing.T, server string, rtt time.Duration, m *meter) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { listener.Close() })
+	t.Cleanup(func() { shut(listener) })
 	p := &proxy{meter: m, t: t, address: listener.Addr().String(), server: server, rtt: rtt}
 	go func() {
 		for {
@@ -93,13 +93,13 @@ func newProxy(t *testing.T, server string, rtt time.Duration, m *meter) *proxy {
 
 func (p *proxy) serve(client *net.TCPConn, accepted time.Time) {
 	p.add(1, 0)
-	defer client.Close()
+	defer shut(client)
 	dialled, err := new(net.Dialer).DialContext(p.t.Context(), "tcp", p.server)
 	if err != nil {
 		return
 	}
 	server := dialled.(*net.TCPConn)
-	defer server.Close()
+	defer shut(server)
 	asking, ask := io.Pipe()
 	answering, answer := io.Pipe()
 	asked := make(chan *http.Request, 64)
@@ -108,13 +108,16 @@ func (p *proxy) serve(client *net.TCPConn, accepted time.Time) {
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
-		defer answer.Close()
+		defer shut(answer)
 		p.carry(client, io.TeeReader(server, answer), accepted, func(n int) { p.add(0, n) })
 	}()
 	p.carry(server, io.TeeReader(client, ask), accepted.Add(p.rtt), func(int) {})
-	ask.Close()
+	shut(ask)
 	<-answered
 }
+
+// shut closes what has no news to tell any more.
+func shut(c io.Closer) { c.Close() }
 
 func (p *proxy) readRequests(from io.Reader, asked chan<- *http.Request) {
 	defer func() { _, _ = io.Copy(io.Discard, from) }() // or the client would wait

@@ -75,7 +75,7 @@ func startRegistry(t *testing.T) string {
 	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
 	address := free.Addr().String()
-	free.Close()
+	shut(free)
 	config := filepath.Join(t.TempDir(), "registry.yml")
 	must(t, os.WriteFile(config, fmt.Appendf(nil, registryConfig, t.TempDir(), address), 0o600))
 	serve := exec.CommandContext(t.Context(), os.Getenv("TAGBOAT_REGISTRY"), "serve", config)
@@ -86,7 +86,7 @@ func startRegistry(t *testing.T) string {
 	for range 300 {
 		connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
 		if err == nil {
-			connection.Close()
+			shut(connection)
 			return address
 		}
 		time.Sleep(100 * time.Millisecond)

@@ -86,6 +86,10 @@ func (e *examination) certificates() {
 		if at == "" {
 			continue
 		}
+		if runtime.GOOS == "windows" || runtime.GOOS == "darwin" { // see crypto/x509.SystemCertPool
+			e.note(warning, "ca-file", name+" is set, and is not read on this system", "name the file with --ca-file")
+			continue
+		}
 		if _, err := os.Stat(at); err != nil {
 			e.note(wrong, "ca-file", fmt.Sprintf("%s: %v", name, err), "unset it, or let it name what is there")
 			continue

@@ -73,6 +73,7 @@ func checkApps(c *Config, r *report) {
 			}
 		}
 		checkWhere(c, at, app, r)
+		checkSource(app.Source, at+".source", r)
 		checkImages(c, at, name, r)
 	}
 }
@@ -99,6 +100,16 @@ func checkWhere(c *Config, at string, app App, r *report) {
 type owner struct {
 	app string
 	App
+}
+
+// checkSource holds where source code is to what repositories can be named.
+func checkSource(source, at string, r *report) {
+	if source == "" {
+		return
+	}
+	if err := checkRepository(source); err != nil {
+		r.wrong(at, "%v", err)
+	}
 }
 
 // checkImages also notes which app owns a repository.

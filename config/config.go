@@ -58,7 +58,11 @@ type Chat struct {
 type App struct {
 	// The images that are promoted together.
 	Images []Image `yaml:"images" jsonschema:"required,minItems=1"`
-	// Where the source code is, for the list of changes: `github.com/acme/todo`.
+	// Where the source code is, for the list of commits in the pull request: a URL,
+	// `github.com/acme/todo`, or `acme/todo` on the host of the config repository. A
+	// server whose name does not tell its forge is taken to have the config
+	// repository's. Without the key, what both images say of their source counts, on
+	// that host alone.
 	Source string `yaml:"source,omitempty"`
 	// Apps of one group share one pull request where many are promoted at once. They
 	// are in one file, and the name of a group is not the name of an app.

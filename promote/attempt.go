@@ -121,11 +121,11 @@ func (r *run) superseded(ctx context.Context, s *state, h *head, sets []overlay.
 		if have == nil {
 			continue
 		}
-		old, err := r.Registry.Facts(ctx, have.Image)
+		old, err := r.factsAt(ctx, have.Image)
 		if err != nil {
 			return "", nil
 		}
-		if which, _ := r.compare(ctx, factsOf(res.Images, set.To.Digest), old); which != newer {
+		if which, _ := r.compare(ctx, set.To, factsOf(res.Images, set.To.Digest), old); which != newer {
 			return "", nil
 		}
 	}
@@ -184,10 +184,10 @@ func (r *run) current(ctx context.Context, s *state, h *head, sets []overlay.Set
 		if was < 0 || now < 0 || fork[was].Runs() == s.entries[now].Runs() || s.entries[now].Digest == e.Image.Digest {
 			return false
 		}
-		proposedFacts, err := r.Registry.Facts(ctx, e.Image)
-		baseFacts, baseErr := r.Registry.Facts(ctx, s.entries[now].Runs())
+		proposedFacts, err := r.factsAt(ctx, e.Image)
+		baseFacts, baseErr := r.factsAt(ctx, s.entries[now].Runs())
 		if err == nil && baseErr == nil {
-			if which, _ := r.compare(ctx, proposedFacts, baseFacts); which == newer {
+			if which, _ := r.compare(ctx, e.Image, proposedFacts, baseFacts); which == newer {
 				return false
 			}
 		}

@@ -23,6 +23,7 @@ var templates embed.FS
 type view struct {
 	App, Environment, Base string
 	Rows                   []row
+	Sources                []sourceView
 	More                   int // rows that had no room
 	Checks                 []check
 	Claims                 []claim
@@ -33,11 +34,15 @@ type view struct {
 	Owners, Start, Marker  string
 }
 
+// room is how much of a list a body has room for.
+type room struct{ rows, commits int }
+
 type row struct{ Entry, Repository, From, To, FromDigest, ToDigest string }
 type check struct{ Name, Evidence string }
 type claim struct{ Image, Says string }
 
-func (r *run) body(s *state, changes []overlay.Change, rows int, done []record.Edit, renewed bool, res *Result) (string, error) {
+func (r *run) body(s *state, changes []overlay.Change, room room, done []record.Edit, renewed bool, res *Result) (string, error) {
+	rows := room.rows
 	owned := s.owned(paths(changes))
 	res.Warnings = both(res.Warnings, words(owned.Warning(r.id.place())))
 	v := view{
@@ -50,6 +55,7 @@ func (r *run) body(s *state, changes []overlay.Change, rows int, done []record.E
 	if b := r.q.back(); b != nil {
 		v.Undoes, v.Reason = r.undoes(b), Code(b.reason)
 	}
+	v.Sources = sourceViews(res.Commits, room.commits)
 	for _, c := range changes[:rows] {
 		v.Rows = append(v.Rows, rowOf(c))
 	}

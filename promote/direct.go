@@ -30,6 +30,7 @@ func (r *run) commit(ctx context.Context, s *state, sets []overlay.Set, res *Res
 	if err != nil || stopped && !r.q.DryRun {
 		return err
 	}
+	commits := r.commitsOf(ctx, edited.Changes, res.Images)
 	if err := r.prove(ctx, s.files, edited, res); err != nil {
 		return r.about(s, err)
 	}
@@ -37,6 +38,7 @@ func (r *run) commit(ctx context.Context, s *state, sets []overlay.Set, res *Res
 	message := r.message(s, title, edited.Changes, recorded(sets, edited), res)
 	res.Diff, res.Title = Diff(edited), title
 	if r.q.DryRun {
+		res.Commits = commits()
 		r.planned(nil, res)
 		return nil
 	}
@@ -52,6 +54,7 @@ func (r *run) commit(ctx context.Context, s *state, sets []overlay.Set, res *Res
 		return err
 	}
 	res.Commit, res.Outcome, res.HeadBranch = &commit, Committed, s.base.Branch
+	res.Commits = commits()
 	res.Reason = fmt.Sprintf("%s is at %s", s.base.Branch, short(commit.SHA))
 	if pr := s.open(); pr != nil {
 		res.Warnings = append(res.Warnings, r.name(*pr)+" is open from before and is left alone: the next run closes it where it has nothing left to say")

@@ -10,9 +10,11 @@ import (
 
 // Code makes a Markdown code span of any text, so that nothing in it is a link, a
 // mention, HTML or a table cell's end. Line breaks and invisible characters go.
-func Code(s string) string {
-	s = strings.ReplaceAll(oneLine(s), "|", "\\|")
-	if s == "" {
+func Code(s string) string { return span(strings.ReplaceAll(s, "|", "\\|")) }
+
+// span is Code outside a table, where nothing takes a backslash away again.
+func span(s string) string {
+	if s = oneLine(s); s == "" {
 		return ""
 	}
 	longest, n := 0, 0

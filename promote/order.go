@@ -3,7 +3,6 @@ package promote
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"path"
 	"regexp"
 	"slices"
@@ -44,7 +43,7 @@ func (r *run) outdated(ctx context.Context, sets []overlay.Set, resolved []Resol
 			if err != nil {
 				return // what is no longer there tells nothing
 			}
-			if which, why := r.compare(ctx, facts, old); which == older {
+			if which, why := r.compare(ctx, set.To, facts, old); which == older {
 				reasons[i] = fmt.Sprintf("%s is older than %s, which is %s for entry %s (%s)", set.To, have.Image, where, set.Entry.Name, why)
 			}
 		})
@@ -53,8 +52,23 @@ func (r *run) outdated(ctx context.Context, sets []overlay.Set, resolved []Resol
 	return strings.Join(slices.DeleteFunc(reasons, func(s string) bool { return s == "" }), "; ")
 }
 
-// factsAt gives the facts of what is pinned; a tag alone is what it points at now.
+// factsAt gives the facts of what is pinned, asked for once in a run; a tag alone is
+// what it points at now.
 func (r *run) factsAt(ctx context.Context, ref image.Reference) (registry.Facts, error) {
+	r.learnt.mu.Lock()
+	answer, ok := r.learnt.facts[ref]
+	if !ok {
+		answer = sync.OnceValues(func() (registry.Facts, error) { return r.askFacts(ctx, ref) })
+		if r.learnt.facts == nil {
+			r.learnt.facts = map[image.Reference]func() (registry.Facts, error){}
+		}
+		r.learnt.facts[ref] = answer
+	}
+	r.learnt.mu.Unlock()
+	return answer()
+}
+
+func (r *run) askFacts(ctx context.Context, ref image.Reference) (registry.Facts, error) {
 	if ref.Digest == "" {
 		found, errs := r.Registry.ResolveAll(ctx, []registry.Query{{Reference: ref}})
 		if errs[0] != nil {
@@ -83,10 +97,10 @@ func factsOf(resolved []Resolved, digest string) registry.Facts {
 	return registry.Facts{}
 }
 
-// compare orders two images by their source revisions where both claim the same
-// source and it can be read, else by when they were created where both tell.
-func (r *run) compare(ctx context.Context, asked, present registry.Facts) (age, string) {
-	if which, why := r.ancestry(ctx, asked, present); which != unknown {
+// compare orders two images by their source revisions where their source can be
+// read, else by when they were created where both tell. ref is what is asked.
+func (r *run) compare(ctx context.Context, ref image.Reference, asked, present registry.Facts) (age, string) {
+	if which, why := r.ancestry(ctx, r.sourceOf(ref), asked, present); which != unknown {
 		return which, why
 	}
 	switch {
@@ -101,34 +115,16 @@ func (r *run) compare(ctx context.Context, asked, present registry.Facts) (age, 
 // commitID is git's object id, by SHA-1 or SHA-256.
 var commitID = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
-// ancestry asks the source repository. The source is the image author's claim, so
-// only the config repository's own forge is asked: a token goes nowhere else.
-func (r *run) ancestry(ctx context.Context, asked, present registry.Facts) (age, string) {
-	if !commitID.MatchString(asked.Revision) || !commitID.MatchString(present.Revision) {
-		return unknown, "" // a branch's name would decide by what moves
-	}
-	if asked.Source == "" || asked.Source != present.Source || asked.Revision == "" || present.Revision == "" || asked.Revision == present.Revision {
+// ancestry asks the source repository; see pairOf for which one that is.
+func (r *run) ancestry(ctx context.Context, source string, asked, present registry.Facts) (age, string) {
+	p, _ := r.pairOf(source, asked, present)
+	if p == (pair{}) || p.from == p.to {
 		return unknown, ""
 	}
-	u, err := url.Parse(asked.Source)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.Host == "" || u.Host != r.repo.About().Host {
-		return unknown, ""
-	}
-	base, err := url.Parse(r.repo.About().URL)
-	if err != nil || base.Scheme != u.Scheme {
-		return unknown, ""
-	}
-	source, err := r.Open(ctx, asked.Source, "")
-	if err != nil {
-		return unknown, ""
-	}
-	changes, err := source.Changes(ctx, present.Revision, asked.Revision)
-	switch {
-	case err != nil:
-		return unknown, ""
-	case changes.MergeBase == asked.Revision:
-		return older, fmt.Sprintf("commit %s comes before %s", short(asked.Revision), short(present.Revision))
-	case changes.MergeBase == present.Revision:
+	switch r.commitsBetween(ctx, p).Relation {
+	case Behind:
+		return older, fmt.Sprintf("commit %s comes before %s", short(p.to), short(p.from))
+	case Ahead:
 		return newer, ""
 	}
 	return unknown, ""

@@ -71,6 +71,7 @@ func (o *order) request(ctx context.Context, j job, rules *rules) (Request, iden
 	}
 	q := o.q.under(rules.policy)
 	q.Base, q.rules, q.names, q.turn = tip.Branch, rules, o.names(j.apps, rules.from()), j.turn
+	q.sources, q.source = rules.code()
 	q.imagesAt = map[string][]string{}
 	files := o.files(ctx, repo, tip.Commit.SHA)
 	for _, app := range j.apps {
@@ -112,6 +113,22 @@ func (r *rules) repositories(app string) []string {
 		}
 	}
 	return names
+}
+
+// code tells where the source code of images is: by image repository, and what all
+// apps agree on.
+func (r *rules) code() (byImage map[string]string, common string) {
+	byImage, common = map[string]string{}, r.config.Apps[r.apps[0]].Source
+	for _, app := range r.apps {
+		source := r.config.Apps[app].Source
+		for _, name := range r.repositories(app) {
+			byImage[image.Canonical(name)] = source
+		}
+		if source != common {
+			common = ""
+		}
+	}
+	return byImage, common
 }
 
 // from is what images were read from: the sources, or the past of the place itself.

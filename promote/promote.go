@@ -35,6 +35,9 @@ type Promoter struct {
 	// Open gives a code repository by its name or URL, and by its forge's name where
 	// that does not tell ("" else); it makes no call.
 	Open func(ctx context.Context, repository, forge string) (scm.Repository, error)
+	// OpenSource is Open for source repositories, whose commits are compared for the
+	// reviewer and to tell which image is older; nil asks none.
+	OpenSource func(ctx context.Context, repository, forge string) (scm.Repository, error)
 	// Progress is told in one line what is being done; nil is silent.
 	Progress func(line string)
 	// Sleep waits between attempts; nil is the real clock.
@@ -78,6 +81,8 @@ type Request struct {
 
 	// What tagboat.yaml adds.
 	names     map[string]string   // of entries, by image repository as image.Canonical spells it
+	sources   map[string]string   // where the source code is, by image repository as image.Canonical spells it
+	source    string              // the same for images that sources does not tell
 	imagesAt  map[string][]string // image repositories by target directory; nil is all in each
 	proveWith []string            // overlays that prove what is built elsewhere
 	rules     *rules              // nil: none but holds
@@ -120,6 +125,7 @@ type Result struct {
 	Outcome          Outcome
 	Reason           string // one sentence, where the outcome needs one
 	Changes          []overlay.Change
+	Commits          []Commits // between what runs and what is proposed, where it came to a proposal
 	Images           []Resolved
 	Proof            overlay.Proof
 	Gates            []Gate

@@ -41,6 +41,7 @@ func (r *run) publish(ctx context.Context, s *state, h *head, sets []overlay.Set
 	if err != nil || stopped && !r.q.DryRun {
 		return err
 	}
+	p.commits = r.commitsOf(ctx, p.edited.Changes, res.Images)
 	if err := r.prove(ctx, s.files, p.edited, res); err != nil {
 		return r.about(s, err)
 	}
@@ -59,15 +60,16 @@ func (r *run) publish(ctx context.Context, s *state, h *head, sets []overlay.Set
 // publication is one edit on its way to the head branch and its pull request.
 type publication struct {
 	*run
-	state  *state
-	head   *head
-	sets   []overlay.Set
-	edited overlay.Edited
-	done   []record.Edit    // what the head branch's commit is made of
-	pr     *scm.PullRequest // the open one, or nil
-	draft  scm.Draft
-	text   text
-	res    *Result
+	state   *state
+	head    *head
+	sets    []overlay.Set
+	edited  overlay.Edited
+	done    []record.Edit    // what the head branch's commit is made of
+	pr      *scm.PullRequest // the open one, or nil
+	draft   scm.Draft
+	commits func() []Commits
+	text    text
+	res     *Result
 
 	same    bool // the head branch proposes it already
 	kept    bool // and stays as it is
@@ -104,9 +106,10 @@ func (p *publication) nothingNew() bool {
 	return armed && labelled
 }
 
-// write makes the texts. The body waits for the owners of the files, which were
-// asked for beside the rest.
+// write makes the texts. The body waits for the owners of the files and the commits
+// of the source, which were asked for beside the rest.
 func (p *publication) write() (err error) {
+	p.res.Commits = p.commits()
 	if p.text, err = p.run.text(p.state, p.edited.Changes, p.done, p.renewed, p.pr, p.res); err != nil {
 		return err
 	}

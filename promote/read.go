@@ -22,6 +22,7 @@ type run struct {
 	repo   scm.Repository
 	images images
 	copies []copying // images that are not yet where they shall run
+	learnt learnt
 }
 
 // state is what one attempt has read: the base branch, the head branch, their

@@ -28,24 +28,31 @@ func (r *run) trailers(base string, edits []record.Edit) record.Trailers {
 }
 
 // text writes it all from the change records. done is what the commit is made of;
-// a body that would be too long for the forge tells fewer rows.
+// a body that would be too long for the forge tells fewer commits, then fewer rows.
 // What people have written around the text of an open pull request stays.
 func (r *run) text(s *state, changes []overlay.Change, done []record.Edit, renewed bool, pr *scm.PullRequest, res *Result) (text, error) {
 	t := text{title: r.line(r.policy().PullRequest.Title, changes)}
 	limit := r.repo.About().BodyLimit
-	for rows := len(changes); ; rows /= 2 {
-		body, err := r.body(s, changes, rows, done, renewed, res)
+	for room := (room{len(changes), listedCommits}); ; room = room.less() {
+		body, err := r.body(s, changes, room, done, renewed, res)
 		if t.body = body; pr != nil {
 			t.body = record.Within(pr.Body, body)
 		}
 		switch {
 		case err != nil || limit == 0 || utf8.RuneCountInString(t.body) <= limit:
 			return t, err
-		case rows == 0:
+		case room.rows == 0:
 			t.body = body // no room for their words beside it
 			return t, nil
 		}
 	}
+}
+
+func (r room) less() room {
+	if r.commits > 0 {
+		return room{r.rows, r.commits / 2}
+	}
+	return room{r.rows / 2, 0}
 }
 
 // title is "Promote todo-api to staging: v1 → v2".

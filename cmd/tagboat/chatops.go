@@ -87,7 +87,7 @@ func (t *tool) bot(c *cli.Context) (*chatops.Bot, error) {
 		return nil, err
 	}
 	return &chatops.Bot{
-		Promoter: &promote.Promoter{Registry: registry, Open: t.opener(c), Progress: func(line string) { t.say("%s", line) }},
+		Promoter: &promote.Promoter{Registry: registry, Open: t.opener(c), OpenSource: t.sourceOpener(c), Progress: func(line string) { t.say("%s", line) }},
 		Request: promote.Request{
 			Repository: repo, Platforms: required, Wait: c.Duration("wait"), AllowMoved: c.Bool("allow-moved-tag"),
 			Job: promote.Job{Actor: t.job.Actor, RunURL: t.job.RunURL},

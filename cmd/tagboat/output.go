@@ -32,6 +32,7 @@ type promotion struct {
 	Ring        string          `json:"ring,omitempty"`
 	App         string          `json:"app,omitempty"`
 	Changes     []change        `json:"changes"`
+	Source      []source        `json:"source,omitempty"`
 	Proof       *proof          `json:"proof,omitempty"`
 	Gates       []gate          `json:"gates"`
 	Override    *override       `json:"override,omitempty"`
@@ -55,6 +56,29 @@ type change struct {
 type pin struct {
 	Tag    string `json:"tag,omitempty"`
 	Digest string `json:"digest,omitempty"`
+}
+
+// source is what lies between what runs and what is proposed. Commits are those that
+// come, without merges, newest first; of a step back (behind) those that go.
+type source struct {
+	Repository string           `json:"repository"`
+	URL        string           `json:"url,omitempty"`
+	From       string           `json:"from"`
+	To         string           `json:"to"`
+	Relation   promote.Relation `json:"relation"`
+	Reason     string           `json:"reason,omitempty"`
+	Ahead      int              `json:"ahead"`
+	Behind     int              `json:"behind"`
+	AtLeast    bool             `json:"atLeast,omitempty"`
+	Commits    []sourceCommit   `json:"commits"`
+	More       int              `json:"more"`
+}
+
+type sourceCommit struct {
+	SHA     string `json:"sha"`
+	Subject string `json:"subject"`
+	Author  string `json:"author"`
+	URL     string `json:"url,omitempty"`
 }
 
 type gate struct {
@@ -106,7 +130,7 @@ type failed struct {
 func promotionOf(r promote.Result, err error) promotion {
 	p := promotion{
 		Outcome: r.Outcome, Reason: r.Reason, Environment: r.Environment, Ring: r.Ring, App: r.App,
-		Changes: changesOf(r.Changes), Gates: gatesOf(r.Gates), Warnings: append([]string{}, r.Warnings...), Proof: proofOf(r.Proof),
+		Changes: changesOf(r.Changes), Source: sourcesOf(r.Commits), Gates: gatesOf(r.Gates), Warnings: append([]string{}, r.Warnings...), Proof: proofOf(r.Proof),
 	}
 	if r.Commit != nil {
 		p.Commit = r.Commit.SHA
@@ -133,6 +157,26 @@ func changesOf(changes []overlay.Change) []change {
 		out = append(out, change{
 			File: c.File, Line: c.Line, Entry: c.Entry, Repository: c.To.Repository, Added: c.Added, From: pinOf(c.From), To: pinOf(c.To),
 		})
+	}
+	return out
+}
+
+func sourcesOf(all []promote.Commits) []source {
+	var out []source
+	for _, c := range all {
+		span := c.Come
+		if c.Relation == promote.Behind {
+			span = c.Gone
+		}
+		list, merges, more := promote.Listed(span, scm.ComparedCommits)
+		s := source{
+			Repository: c.Repository, URL: c.URL, From: c.From, To: c.To, Relation: c.Relation, Reason: c.Reason,
+			Ahead: c.Come.Count, Behind: c.Gone.Count, AtLeast: c.Come.AtLeast || c.Gone.AtLeast, Commits: []sourceCommit{}, More: more + merges,
+		}
+		for _, commit := range list {
+			s.Commits = append(s.Commits, sourceCommit{SHA: commit.SHA, Subject: promote.Subject(commit), Author: commit.Author, URL: commit.URL})
+		}
+		out = append(out, s)
 	}
 	return out
 }

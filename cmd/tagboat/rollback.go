@@ -81,7 +81,7 @@ func (t *tool) promoter(c *cli.Context) (*promote.Promoter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &promote.Promoter{Registry: registry, Open: t.forewarned(t.opener(c)), Progress: func(line string) { t.say("%s", line) }}, nil
+	return &promote.Promoter{Registry: registry, Open: t.forewarned(t.opener(c)), OpenSource: t.sourceOpener(c), Progress: func(line string) { t.say("%s", line) }}, nil
 }
 
 type opener = func(ctx context.Context, repository, forge string) (scm.Repository, error)

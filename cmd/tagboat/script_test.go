@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 //	tip NAME BRANCH                                                  $NAME is the branch's newest commit
 //	show BRANCH PATH                                                 print a file of a branch
 //	second FORGE DIR                                                 serve the files below DIR as another repository, $SECOND; `other` does a command there
-//	other COMMAND ARGS...                                            person, show, pulls, body or statuses of the second repository
+//	other COMMAND ARGS...                                            person, show, tip, pulls, body or statuses of the second repository
 //	refused CODE [COMMAND] ARGS...                                   the command (promote, where none is named) must exit with CODE and change nothing
 //	expand FILE...                                                   put the variables into files
 //	clock DURATION|TIME                                              let time pass on the forge
@@ -176,7 +176,7 @@ func other(ts *testscript.TestScript, neg bool, args []string) {
 	first := y.store
 	y.store = y.second
 	defer func() { y.store = first }()
-	commands := map[string]func(*testscript.TestScript, bool, []string){"person": person, "show": show, "pulls": pulls, "body": body, "statuses": statuses}
+	commands := map[string]func(*testscript.TestScript, bool, []string){"person": person, "show": show, "pulls": pulls, "body": body, "statuses": statuses, "tip": tip}
 	command, known := commands[args[0]]
 	if !known {
 		ts.Fatalf("other: unknown %s", args[0])

@@ -63,6 +63,9 @@ func argumentsOf(t *testing.T, shell []string, script string, env []string) []st
 	if err := os.WriteFile(filepath.Join(bin, "tagboat"), []byte("#!/bin/sh\nprintf '%s\\0' \"$@\" >arguments\n"), 0o700); err != nil { //nolint:gosec // it is run
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "a-file"), nil, 0o600); err != nil { // for a * to find
+		t.Fatal(err)
+	}
 	cmd := exec.CommandContext(t.Context(), path, append(slices.Clone(shell[1:]), "-e", "-c", script)...)
 	cmd.Dir = dir
 	cmd.Env = append(env, "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
@@ -70,7 +73,7 @@ func argumentsOf(t *testing.T, shell []string, script string, env []string) []st
 		t.Fatalf("%v\n%s", err, out)
 	}
 	files, err := os.ReadDir(dir)
-	if err != nil || len(files) != 1 {
+	if err != nil || len(files) != 2 {
 		t.Errorf("%v %v: something was run", files, err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "arguments"))

@@ -65,7 +65,7 @@ func stages() []string {
 // sample is one run of a command.
 type sample struct {
 	took, cpu time.Duration // cpu is of all its processes
-	memory    int64         // bytes, of its largest process
+	memory    int64         // bytes, of its largest process; never less than the test has itself, which it starts as
 	traffic
 }
 

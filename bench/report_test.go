@@ -36,7 +36,7 @@ func (r report) print(out io.Writer) {
 			row(out, cells...)
 		}
 	}
-	fmt.Fprintf(out, "\nMedian (least to most); what has three figures has one for each of: %s.\n\n", strings.Join(stages(), "; "))
+	fmt.Fprintf(out, "\nMedian (least to most); what has three figures has one for each of: %s.\nMemory is that of the largest process; about 25 MB are the benchmark's own, and stand for less.\n\n", strings.Join(stages(), "; "))
 	row(out, "files", "way", "ms", "ms of the servers", "HTTP requests", "connections", "kB received", "MB memory", "ms CPU", "lines +/-")
 	row(out, "---:", "---", "---:", "---:", "---:", "---:", "---:", "---:", "---:", "---:")
 	for _, f := range r.sizes {

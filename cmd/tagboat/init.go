@@ -177,7 +177,7 @@ func (t *tool) propose(ctx context.Context, s sighted, root *os.Root) error {
 		return nil
 	}
 	switch err := writeNew(root, text); {
-	case has && bytes.Equal(there, text):
+	case has && bytes.Equal(bytes.ReplaceAll(there, []byte("\r\n"), []byte("\n")), text): // git may have changed the line ends
 		t.say("%s is there already and says this: nothing to do", config.FileName)
 	case errors.Is(err, fs.ErrExist):
 		return misused("%s is there already and is left as it is: tagboat init without --write prints what it would say today", config.FileName)

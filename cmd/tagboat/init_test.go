@@ -220,6 +220,17 @@ func TestInitLeavesAlone(t *testing.T) {
 		}
 	}
 
+	written, err := os.ReadFile(at(dir))
+	if err == nil {
+		err = os.WriteFile(at(dir), bytes.ReplaceAll(written, []byte("\n"), []byte("\r\n")), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := tagboatRun(t, "init", "--write", dir); code != 0 || !strings.Contains(stderr, "nothing to do") {
+		t.Errorf("checked out with CRLF: exit %d\n%s", code, stderr)
+	}
+
 	for name, make := range map[string]func(dir string) error{
 		"a file":            func(dir string) error { return os.WriteFile(at(dir), []byte("version: 1\n"), 0o600) },
 		"an empty file":     func(dir string) error { return os.WriteFile(at(dir), nil, 0o600) },

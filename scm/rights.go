@@ -69,7 +69,8 @@ type Grants interface {
 type Grant struct {
 	// Rights are named as the forge names them: contents:write (a permission of a
 	// GitHub App), repo (a scope of GitHub's classic tokens), api (GitLab's),
-	// write:repository (Gitea's). Told is false where the forge does not tell them.
+	// write:repository (Gitea's). Told is false where the forge does not tell all of
+	// them.
 	Rights []string
 	Told   bool
 	// Expires is when the credential ends, at the earliest; zero: never, or not told.

@@ -75,7 +75,7 @@ func TestDoctorOfCredentials(t *testing.T) {
 		"an App that may nothing here": {app("issues:write"), 1, []string{`^error +branch .*the App lacks contents:read and pull_requests:read: add it in the App's settings`}},
 		"a classic token": {token(githubtest.Options{Token: "ghp_0123456789", Login: "mei", Scopes: []string{"repo", "read:org", "gist"}, Expires: time.Now().AddDate(0, 0, 9)}, "write"), 0, []string{
 			`^ok +token +it may repo, read:org, gist$`, `^warning token +no command needs gist$`, `^warning token +it ends on ` + day(9) + `, in 8 days$`,
-			`^ok +rights +mei: write$`, `^ok +commands +good for promote, .*, team:, verify, .*, serve$`,
+			`^ok +rights +mei: write$`, `^ok +commands +good for promote, .*, team promoters, verify, .*, serve$`,
 		}},
 		"a fine-grained token": {token(githubtest.Options{Token: "github_pat_0123456789", Login: "mei", Expires: time.Now().AddDate(0, 0, 90)}, "write"), 0, []string{
 			`^ok +token +it ends on ` + day(90) + `$`, `^ok +commands +good for promote, .*as far as its user's role goes: its own scopes are not told$`,
@@ -83,7 +83,7 @@ func TestDoctorOfCredentials(t *testing.T) {
 		"a workflow's token": {token(githubtest.Options{Token: "ghs_0123456789"}, "write"), 0, []string{`^ok +commands +what the credential may do is not told by 127`}},
 		"GitLab's api, Developer": {gitlab([]string{"api"}, 30, day(200), false), 0, []string{
 			`^ok +token +it may api$`, `^ok +token +it ends on ` + day(200) + `$`, `^ok +rights +project_4711_bot_5f2: write$`,
-			`^ok +commands +good for promote, .*, team: \(if its user is a member of the group\), verify, chatops, .*, serve$`,
+			`^ok +commands +good for promote, .*, team promoters \(if its user is a member of the group\), verify, chatops, .*, serve$`,
 		}},
 		"GitLab's read_api, Reporter": {gitlab([]string{"read_api", "read_registry"}, 20, "", false), 1, []string{
 			`^warning token +no command needs read_registry$`, `^error +rights +project_4711_bot_5f2: read;`, `^ok +commands +good for promote --dry-run, holds, status, history$`,
@@ -93,10 +93,10 @@ func TestDoctorOfCredentials(t *testing.T) {
 		"GitLab's OAuth":      {gitlab([]string{"api"}, 30, "", true), 0, []string{`^ok +commands +good for promote, .*its own scopes are not told$`}},
 		"Gitea's to promote with": {gitea(giteatest.V126, "write", "write:repository", "read:user"), 0, []string{
 			`^ok +\S+ +it may write:repository, read:user$`, `^ok +rights +tagboat: write$`, `^ok +commands +good for promote, .*, gates.checks, verify, request$`,
-			`^warning commands +not good for team:: it lacks read:organization$`, `^warning commands +not good for chatops: it lacks write:issue, the role admin$`,
+			`^warning commands +not good for team promoters: it lacks read:organization$`, `^warning commands +not good for chatops: it lacks write:issue, the role admin$`,
 		}},
 		"Gitea's of an administrator": {gitea(giteatest.V126, "admin", "write:repository", "write:issue", "read:user", "write:package"), 0, []string{
-			`^warning \S+ +no command needs write:package$`, `^ok +commands +good for .*, chatops, chatops, dispatched, request, serve$`,
+			`^warning \S+ +no command needs write:package$`, `^ok +commands +good for .*, chatops, dispatched chatops, request, serve$`,
 		}},
 		"Forgejo's tells no scopes": {gitea(giteatest.Forgejo, "write", "write:repository", "read:user"), 0, []string{`its own scopes are not told$`}},
 	} {

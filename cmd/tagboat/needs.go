@@ -19,8 +19,8 @@ type need struct {
 // The commands that are no commands of their own, but promote with a rule.
 const (
 	withChecks  = "gates.checks"
-	withTeams   = "team:"
-	afterAsking = "chatops, dispatched"
+	withTeams   = "team promoters"
+	afterAsking = "dispatched chatops"
 )
 
 // needs are the rows of a forge, the ones that most people want first.

@@ -90,6 +90,11 @@ func (r *Repository) undo(ctx context.Context, branch, sha string) error {
 // beside a write instead of after it.
 func (r *Repository) drop(ctx context.Context, branch string) error {
 	_, err := r.repoCall(scm.AsRead(ctx), request{method: http.MethodDelete, path: "/branches/" + escapePath(branch)})
+	if statusOf(err) == http.StatusInternalServerError { // so is a branch that has gone, up to 1.24
+		if _, gone := r.branchTip(ctx, branch); errors.Is(gone, scm.ErrNotFound) {
+			err = gone
+		}
+	}
 	if errors.Is(err, scm.ErrNotFound) {
 		return nil
 	}

@@ -48,11 +48,11 @@ func TestDiffPaths(t *testing.T) {
 
 func TestParseFeatures(t *testing.T) {
 	for version, want := range map[string]features{
-		"1.26.0":                         {swap: true, runs: true},
-		"1.27.0+dev-12-gabc":             {swap: true, runs: true},
-		"2.0.0":                          {swap: true, runs: true},
-		"1.25.3":                         {runs: true},
-		"1.24.7":                         {},
+		"1.26.0":                         {swap: true, runs: true, strict: true},
+		"1.27.0+dev-12-gabc":             {swap: true, runs: true, strict: true},
+		"2.0.0":                          {swap: true, runs: true, strict: true},
+		"1.25.3":                         {runs: true, strict: true},
+		"1.24.7":                         {strict: true},
 		"1.22.6":                         {},
 		"11.0.1+gitea-1.22.0":            {},
 		"11.0.1-99-c504062+gitea-1.22.0": {},

@@ -38,6 +38,9 @@ func (r *Repository) latestStatuses(ctx context.Context, commit string) ([]scm.S
 		return nil, err
 	}
 	all, last := slices.Concat(first[0], first[1]), first[1]
+	if len(all) == 0 {
+		return nil, r.mustBe(ctx, commit)
+	}
 	for page := 3; len(last) > 0; page++ {
 		var err error
 		if last, err = r.statusPage(ctx, commit, page); err != nil {
@@ -51,6 +54,15 @@ func (r *Repository) latestStatuses(ctx context.Context, commit string) ([]scm.S
 		list = append(list, statusOfCommit(s))
 	}
 	return scm.Latest(list, func(s scm.Status) string { return s.Context }), nil
+}
+
+// mustBe is ErrNotFound where a server without strict statuses has no such commit.
+func (r *Repository) mustBe(ctx context.Context, commit string) error {
+	f, err := r.features(ctx)
+	if err == nil && !f.strict {
+		_, err = r.readCommit(ctx, commit)
+	}
+	return err
 }
 
 func (r *Repository) statusPage(ctx context.Context, commit string, page int) ([]*sdk.Status, error) {

@@ -136,6 +136,7 @@ func (r *Repository) describe(err error, format string, args ...any) error {
 type features struct {
 	swap    bool // PUT branches/{branch} with old_commit_id
 	runs    bool // GET actions/runs/{run}, which tells who started it
+	strict  bool // the statuses of a commit that is not there are 404; else there are none
 	unknown bool // the server did not tell its version: try, and believe a 404 or 405
 }
 
@@ -192,5 +193,5 @@ func parseFeatures(version string) features {
 		return features{swap: true, runs: true, unknown: true}
 	}
 	since := func(n int) bool { return major > 1 || major == 1 && minor >= n }
-	return features{swap: since(26), runs: since(25)}
+	return features{swap: since(26), runs: since(25), strict: since(24)}
 }

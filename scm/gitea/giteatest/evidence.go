@@ -82,7 +82,11 @@ func statusObject(s scmtest.Status) object {
 // 1.26.0: ToCombinedStatus, CountLatestCommitStatus). A page without any has null for its statuses.
 func (c *call) combinedStatus() {
 	i, ok := c.commitAt(c.args[0])
-	if !ok {
+	switch {
+	case !ok && !c.newer(24):
+		c.json(http.StatusOK, object{})
+		return
+	case !ok:
 		c.notFound("", "object does not exist [id: "+c.args[0]+", rel_path: ]")
 		return
 	}
@@ -97,6 +101,10 @@ func (c *call) combinedStatus() {
 	var objects []object
 	for _, s := range page(c, latest) {
 		objects = append(objects, statusObject(s))
+	}
+	if len(objects) == 0 && !c.newer(26) {
+		c.json(http.StatusOK, object{"state": "", "sha": "", "total_count": 0, "statuses": nil})
+		return
 	}
 	c.w.Header().Set("X-Total-Count", strconv.Itoa(min(len(latest), 1)))
 	c.w.Header().Del("X-HasMore")

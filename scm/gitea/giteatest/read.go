@@ -33,7 +33,11 @@ func (c *call) repo() { c.json(http.StatusOK, c.repoObject()) }
 func (c *call) getBranch() {
 	name := c.args[0]
 	sha, ok := c.o.Store.Branch(name)
-	if !ok {
+	switch {
+	case !ok && !c.newer(24):
+		c.notFound("", "branch does not exist [name: "+name+"]")
+		return
+	case !ok:
 		c.notFound("")
 		return
 	}
@@ -178,16 +182,24 @@ func (c *call) getCommit() {
 	sha, isBranch := strings.CutPrefix(c.args[0], "refs/heads/")
 	if isBranch {
 		if sha, isBranch = c.o.Store.Branch(sha); !isBranch {
-			c.notFound("commit doesn't exist: " + c.args[0])
+			c.noCommit()
 			return
 		}
 	}
 	i, ok := c.commitAt(sha)
 	if !ok {
-		c.notFound("commit doesn't exist: " + c.args[0])
+		c.noCommit()
 		return
 	}
 	c.json(http.StatusOK, c.commitObject(i))
+}
+
+func (c *call) noCommit() {
+	if c.newer(24) {
+		c.notFound("commit doesn't exist: " + c.args[0])
+		return
+	}
+	c.notFound(c.args[0])
 }
 
 // lean demands that nothing is asked for that costs the server a process for each
@@ -239,7 +251,7 @@ func (c *call) listCommits() {
 func (c *call) getDiff() {
 	i, ok := c.commitAt(c.args[0])
 	if !ok {
-		c.notFound("commit doesn't exist: " + c.args[0])
+		c.noCommit()
 		return
 	}
 	before := ""

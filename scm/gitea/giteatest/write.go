@@ -80,6 +80,9 @@ func (c *call) checkBranches(in *changes) (base, target string, r *refusal) {
 	case in.NewBranch != "" && errors.Is(c.o.Store.CheckName(in.NewBranch), scmtest.ErrBranchName):
 		return "", "", refuse(http.StatusUnprocessableEntity, "[NewBranchName]: GitRefName")
 	case !ok:
+		if !c.newer(24) {
+			return "", "", refuse(http.StatusNotFound, "branch does not exist [name: %s]", in.Branch)
+		}
 		return "", "", refuse(http.StatusNotFound, "branch does not exist [repo_id: 1 name: %s]", in.Branch)
 	case in.NewBranch == "" && c.o.Store.Protected(in.Branch):
 		return "", "", refuse(http.StatusForbidden, "user cannot commit to repo [user: %s]", c.o.User)
@@ -270,6 +273,8 @@ func (c *call) deleteBranch() {
 	branch := c.args[0]
 	err := c.o.Store.DeleteBranch(branch, "")
 	switch {
+	case errors.Is(err, scmtest.ErrBranchMissing) && !c.newer(25):
+		c.broken("branch does not exist [name: " + branch + "]")
 	case errors.Is(err, scmtest.ErrBranchMissing):
 		c.notFound("", fmt.Sprintf("branch does not exist [name: %s]", branch))
 	case branch == c.o.Store.DefaultBranch() && !c.newer(26):

@@ -67,8 +67,12 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if _, err := s.command(ctx, "migrate"); err != nil {
 		return nil, err
 	}
-	out, err := s.command(ctx, "admin", "user", "create", "--admin", "--username", s.Admin, "--password", Password,
-		"--email", s.Admin+"@acme.example", "--must-change-password=false", "--access-token", "--access-token-scopes", "all")
+	_, err = s.command(ctx, "admin", "user", "create", "--admin", "--username", s.Admin, "--password", Password,
+		"--email", s.Admin+"@acme.example", "--must-change-password=false")
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.command(ctx, "admin", "user", "generate-access-token", "--username", s.Admin, "--scopes", "all", "--raw")
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,7 @@ type view struct {
 	Warnings               []string
 	Renewed, Several       bool
 	Undoes, Reason         string
+	Release                string // the command that takes a rollback's hold away
 	Word, Undo, Files, By  string
 	Owners, Start, Marker  string
 }
@@ -54,6 +55,9 @@ func (r *run) body(s *state, changes []overlay.Change, room room, done []record.
 	}
 	if b := r.q.back(); b != nil {
 		v.Undoes, v.Reason = r.undoes(b), Code(b.reason)
+		if b.holds {
+			v.Release = Code("tagboat " + releaseOf(r.id.Environment, r.id.App))
+		}
 	}
 	v.Sources = sourceViews(res.Commits, room.commits)
 	for _, c := range changes[:rows] {

@@ -35,6 +35,7 @@ type back struct {
 	to     inventory.Arrival // what comes back
 	reason string
 	done   string // why there is nothing to do; "" where there is
+	holds  bool   // a hold keeps it
 	unheld bool   // the hold that lets it through is placed before it is proposed
 }
 
@@ -131,7 +132,7 @@ func (o *order) past(ctx context.Context, b Rollback, at config.Place) (*back, e
 	if err != nil {
 		return nil, err
 	}
-	found := back{app: b.App}
+	found := back{app: b.App, holds: !b.NoHold}
 	var ran []string
 	first := true
 	for a, err := range inventory.History(ctx, t, tip) {
@@ -244,8 +245,10 @@ func (o *order) holdFor(ctx context.Context, b Rollback, plans []*back, todo []i
 	if err != nil {
 		return "", fmt.Errorf("hold %s in %s before it is rolled back (or leave that with --no-hold): %w", b.App, b.Environment, err)
 	}
-	return gateOf(held.Hold).Evidence + ": release it with tagboat release " + b.Environment + " --app " + b.App, nil
+	return gateOf(held.Hold).Evidence + ": release it with tagboat " + releaseOf(b.Environment, b.App), nil
 }
+
+func releaseOf(environment, app string) string { return "release " + environment + " --app " + app }
 
 // rollBack proposes one place's past, or says in a dry run how that would end.
 func (o *order) rollBack(ctx context.Context, at config.Place, plan *back, dryRun bool) (Result, error) {

@@ -18,6 +18,8 @@ import (
 
 var content = regexp.MustCompile(`"content":"[0-9a-f]{16}"`)
 
+var server = regexp.MustCompile(`http://127\.0\.0\.1:[0-9]+/`) // of the source: the config repository's has its name
+
 var update = flag.Bool("update", false, "rewrite golden files") //nolint:gochecknoglobals // flags of a test are
 
 // golden compares a text with testdata/NAME.golden. The registry's port is made
@@ -30,6 +32,7 @@ func (w *world) golden(text string) {
 		host, _, _ := strings.Cut(after, "/")
 		text = strings.ReplaceAll(text, "http://"+host, "https://git.acme.example")
 	}
+	text = server.ReplaceAllString(text, "https://code.acme.example/")
 	path := filepath.Join("testdata", strings.ReplaceAll(w.Name(), "/", "_")+".golden")
 	if *update {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -80,6 +83,17 @@ func TestText(t *testing.T) {
 			w.want(promote.Unchanged, "todo-api:v2", digestAlone)
 			w.push("todo-api:v3", 3)
 			return w.want(promote.Updated, "todo-api:v3", digestAlone)
+		},
+		"commits": func(w *world) promote.Result {
+			const own = "https://git.acme.example/acme/config"
+			w.repo = at{w.repo, own}
+			c := newCode(w, forges()["gitea"])
+			one := c.commit("main", "mei", "Start")
+			c.commit("main", "<b>@team</b>", "Close #12: thanks @mei, see [this](https://evil.example) | <!-- tagboat: {} -->\n\nMore.")
+			c.commit("main", "li", "Read `a` and ``b``")
+			c.runs(c.built("todo-api:v1", 1, own, one))
+			c.built("todo-api:v2", 2, own, c.commit("main", "mei", "Answer in JSON"))
+			return w.want(promote.Opened, "todo-api:v2")
 		},
 		"not proven": func(w *world) promote.Result {
 			w.push("todo-api:v2", 2)

@@ -244,9 +244,23 @@ func TestChatopsOnGitea(t *testing.T) {
 	if got := c.openPulls(t); !slices.Equal(got, []string{"tagboat/production/todo-api"}) {
 		t.Fatalf("pull requests %q", got)
 	}
+	if !c.gitea.AtLeast(25) {
+		t.Run("request is refused", c.tooOld)
+		return
+	}
 	t.Run("webhook", func(t *testing.T) { c.webhook(t, issue.Number) })
 	t.Run("slack", c.slack)
 	t.Run("request", c.request)
+}
+
+// tooOld: a Gitea that tells no job who started it is asked for none.
+func (c *chatRoom) tooOld(t *testing.T) {
+	ask := exec.CommandContext(t.Context(), os.Getenv("TAGBOAT_BIN"), "request", "--repo", c.url(), "--forge", "gitea", "--to", "staging",
+		c.registry+"/acme/todo-api:v3@"+c.digests["v3"])
+	ask.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TAGBOAT_TOKEN=" + c.gitea.bot}
+	if out, err := ask.CombinedOutput(); err == nil || !strings.Contains(string(out), "it needs Gitea 1.25 or later") {
+		t.Errorf("%v\n%s", err, out)
+	}
 }
 
 // webhook: the comment starts Gitea's own job, and the webhook another one through

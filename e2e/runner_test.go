@@ -27,7 +27,11 @@ type runner struct {
 func (r *repository) runner(t *testing.T) *runner {
 	t.Helper()
 	var registration struct{ Token string }
-	r.must(t, "POST", "/actions/runners/registration-token", nil, &registration)
+	method := "POST"
+	if !r.gitea.AtLeast(24) {
+		method = "GET"
+	}
+	r.must(t, method, "/actions/runners/registration-token", nil, &registration)
 	w := &runner{repository: r}
 	var answer struct{ Runner struct{ UUID, Token string } }
 	w.call(t, "Register", map[string]any{"name": "e2e", "token": registration.Token, "version": "v0", "labels": []string{"ubuntu-latest"}}, &answer)

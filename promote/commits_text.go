@@ -52,7 +52,7 @@ func viewOf(c Commits, commits int) sourceView {
 		span, v.Title = c.Gone, "What goes, newest first"
 		v.Line = fmt.Sprintf("⚠️ a step back in %s: %s is %s behind %s, which runs now (%s)", where, to, countOf(c.Gone), from, compare)
 	case Diverged:
-		v.Line = fmt.Sprintf("⚠️ %s does not follow from %s, which runs now: %s of %s come and %s go (%s)", to, from, countOf(c.Come), where, countOf(c.Gone), compare)
+		v.Line = fmt.Sprintf("⚠️ %s does not follow from %s, which runs now: in %s, what comes is %s, what goes %s (%s)", to, from, where, countOf(c.Come), countOf(c.Gone), compare)
 	case SameCommit:
 		v.Line = fmt.Sprintf("the same commit %s of %s, built again", to, where)
 		return v
@@ -63,18 +63,6 @@ func viewOf(c Commits, commits int) sourceView {
 		v.Items = listCommits(span, commits)
 	}
 	return v
-}
-
-// Words is what lies between in a few words: "4 commits of acme/todo". It is "" where
-// that is not known.
-func (c Commits) Words() string {
-	switch c.Relation {
-	case Ahead:
-		return countOf(c.Come) + " of " + oneLine(c.Repository)
-	case Behind:
-		return countOf(c.Gone) + " back in " + oneLine(c.Repository)
-	}
-	return ""
 }
 
 func countOf(s scm.Span) string {

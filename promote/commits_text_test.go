@@ -46,7 +46,7 @@ func TestSourceViews(t *testing.T) {
 		"many":        {with(Ahead, spanOf(1000), scm.Span{}), "1000 commits of `acme/todo`, [`aaaaaaa…bbbbbbb`](https://git.example/acme/todo/compare/a...b)", "What comes, newest first", 31, "and 970 more"},
 		"not told":    {with(Ahead, vague, scm.Span{}), "at least 50 commits of `acme/todo`, [`aaaaaaa…bbbbbbb`](https://git.example/acme/todo/compare/a...b)", "What comes, newest first", 31, "and at least 20 more"},
 		"back":        {with(Behind, scm.Span{}, spanOf(3)), "⚠️ a step back in `acme/todo`: `bbbbbbb` is 3 commits behind `aaaaaaa`, which runs now ([`bbbbbbb…aaaaaaa`](https://git.example/acme/todo/compare/a...b))", "What goes, newest first", 3, "[`0000000`](https://git.example/c) `Change 1` by `mei`"},
-		"diverged":    {with(Diverged, spanOf(2), spanOf(1)), "⚠️ `bbbbbbb` does not follow from `aaaaaaa`, which runs now: 2 commits of `acme/todo` come and 1 commit go ([`aaaaaaa…bbbbbbb`](https://git.example/acme/todo/compare/a...b))", "What comes, newest first", 2, "[`0000000`](https://git.example/c) `Change 1` by `mei`"},
+		"diverged":    {with(Diverged, spanOf(2), spanOf(1)), "⚠️ `bbbbbbb` does not follow from `aaaaaaa`, which runs now: in `acme/todo`, what comes is 2 commits, what goes 1 commit ([`aaaaaaa…bbbbbbb`](https://git.example/acme/todo/compare/a...b))", "What comes, newest first", 2, "[`0000000`](https://git.example/c) `Change 1` by `mei`"},
 		"built again": {with(SameCommit, scm.Span{}, scm.Span{}), "the same commit `bbbbbbb` of `acme/todo`, built again", "What comes, newest first", 0, ""},
 		"not known":   {unknown, "the commits of `acme/todo` are not known: `it did not answer within 5s`", "What comes, newest first", 0, ""},
 		"strange":     {with(Ahead, strange, scm.Span{}), "1 commit of `acme/todo`, [`aaaaaaa…bbbbbbb`](https://git.example/acme/todo/compare/a...b)", "What comes, newest first", 1, "`` x `@mei `` `(no subject)`"},
@@ -111,7 +111,7 @@ func FuzzCommits(f *testing.F) {
 	} {
 		f.Add(s, s, s)
 	}
-	wrote := regexp.MustCompile(`^(\[C\]\(https?://[^ ()<>\\"'` + "`" + `]+\)|C)( C)?( by C)?$`)
+	wrote := regexp.MustCompile(`^(\[C\]\((?i:https?)://[^ ()<>\\"'` + "`" + `]+\)|C)( C)?( by C)?$`)
 	f.Fuzz(func(t *testing.T, message, author, link string) {
 		c := scm.Commit{SHA: strings.Repeat("a", 40), Message: message, Author: author, URL: link}
 		for _, item := range listCommits(scm.Span{Count: 1, Commits: []scm.Commit{c}}, 1) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tagboat/image"
+	"tagboat/overlay"
 	"tagboat/record"
 )
 
@@ -38,7 +39,11 @@ func (v *verifying) diff(ctx context.Context, t record.Trailers, rules *rules) (
 		g.Evidence = "it changes something else than its trailers say: commits of " + authors(foreignCommits(v.changes.Commits))
 		return g, nil, nil
 	}
-	images, odd := v.imagesOf(t, rules)
+	entries, err := entriesOf(h.fork, t.Paths)
+	if err != nil {
+		return g, nil, err
+	}
+	images, odd := v.imagesOf(t, entries, rules)
 	if odd != "" {
 		g.Evidence = odd
 		return g, nil, nil
@@ -48,10 +53,10 @@ func (v *verifying) diff(ctx context.Context, t record.Trailers, rules *rules) (
 }
 
 // imagesOf are the images that edits promote, as the build pushes them. An edit of
-// an entry that is none of the app's images is named.
-func (v *verifying) imagesOf(t record.Trailers, rules *rules) (images []image.Reference, odd string) {
+// an entry that is none of the app's images is named. entries are those before it.
+func (v *verifying) imagesOf(t record.Trailers, entries []overlay.Entry, rules *rules) (images []image.Reference, odd string) {
 	for _, e := range t.Edits {
-		built, ok := v.builtOf(e, rules)
+		built, ok := v.builtOf(e, entries, rules)
 		if !ok {
 			return nil, fmt.Sprintf("entry %s in %s is no image of %s", e.Entry, e.File, t.App)
 		}
@@ -66,17 +71,25 @@ func (v *verifying) imagesOf(t record.Trailers, rules *rules) (images []image.Re
 	return images, ""
 }
 
-// builtOf is the app's image that an edit is of, by where the build pushes it. An edit
-// that writes the repository must write one of the image's own: where it is pushed, or
-// where a source runs it from.
-func (v *verifying) builtOf(e record.Edit, rules *rules) (string, bool) {
+// builtOf is the app's image that an edit is of, by where the build pushes it. The
+// entry must be the one that tagboat.yaml names, else one that has the image's
+// repository: where it is pushed, or where a source runs it from. An edit that writes
+// the repository must write one of these.
+func (v *verifying) builtOf(e record.Edit, entries []overlay.Entry, rules *rules) (string, bool) {
 	for _, app := range rules.apps {
 		for n, img := range v.config.Apps[app].Images {
-			own := image.SameRepository(img.Repository, e.Image.Repository) || slices.ContainsFunc(rules.sources, func(s *source) bool {
-				return s.app == app && image.SameRepository(s.images[n].Repository, e.Image.Repository)
-			})
-			named := img.Name != "" && img.Name == e.Entry || image.SameRepository(img.Repository, e.Entry)
-			if own || named && !e.Rename && !e.Add {
+			own := func(repository string) bool {
+				return image.SameRepository(img.Repository, repository) || slices.ContainsFunc(rules.sources, func(s *source) bool {
+					return s.app == app && image.SameRepository(s.images[n].Repository, repository)
+				})
+			}
+			is := img.Name == e.Entry
+			if img.Name == "" {
+				is = own(e.Entry) || slices.ContainsFunc(entries, func(o overlay.Entry) bool {
+					return o.File == e.File && o.Name == e.Entry && own(o.Runs().Repository)
+				})
+			}
+			if is && (own(e.Image.Repository) || !e.Rename && !e.Add) {
 				return img.Repository, true
 			}
 		}

@@ -36,6 +36,8 @@ include:
       stage: ship
 variables:
   REGISTRY: %[4]s
+  CI_COMMIT_BRANCH: main
+  CI_DEFAULT_BRANCH: main
 after:
   stage: ship
   needs: [ship it]

@@ -103,7 +103,7 @@ func TestBudget(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, forge)
-			w.calls.delay = 10 * time.Millisecond
+			w.calls.delay = 40 * time.Millisecond
 			measure := func(what string, atMost, writes int, outcome promote.Outcome, images string) {
 				t.Helper()
 				w.repo = forge.open(t, w.store, w.transport()) // a job's process remembers nothing

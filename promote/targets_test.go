@@ -67,7 +67,7 @@ func TestObjectBudget(t *testing.T) {
 			w := newWorld(t, forge)
 			w.push("todo-api:v2", 2)
 			w.must(w.store.Push("main", "mei", "Objects", map[string]string{"clusters/staging/todo.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: todo}\nspec: {source: {kustomize: {images: ['" + w.ref("todo-api") + ":v1']}}}\n"}))
-			w.calls.delay = 10 * time.Millisecond
+			w.calls.delay = 40 * time.Millisecond
 			w.repo = forge.open(t, w.store, w.transport())
 			w.calls.reset()
 			w.want(promote.Opened, "todo-api:v2", noProof, func(q *promote.Request) { q.Path = "clusters/staging/todo.yaml" })

@@ -111,7 +111,7 @@ func FuzzCommits(f *testing.F) {
 	} {
 		f.Add(s, s, s)
 	}
-	wrote := regexp.MustCompile(`^(\[C\]\((?i:https?)://[^ ()<>\\"'` + "`" + `]+\)|C)( C)?( by C)?$`)
+	wrote := regexp.MustCompile(`^(\[C\]\((?i:https?)://[^ ()<>\\"'` + "`" + `]+\)|C)( C)*( by C( C)*)?$`)
 	f.Fuzz(func(t *testing.T, message, author, link string) {
 		c := scm.Commit{SHA: strings.Repeat("a", 40), Message: message, Author: author, URL: link}
 		for _, item := range listCommits(scm.Span{Count: 1, Commits: []scm.Commit{c}}, 1) {

@@ -12,9 +12,24 @@ import (
 // mention, HTML or a table cell's end. Line breaks and invisible characters go.
 func Code(s string) string { return span(strings.ReplaceAll(s, "|", "\\|")) }
 
-// span is Code outside a table, where nothing takes a backslash away again.
+// named is a word and the issue that it may be said of, by number; by address or key
+// only after the words that forges close an issue for by themselves.
+var named = regexp.MustCompile(`[\pL:] +([\w./-]*#\d)|(?i:clos|fix|resolv|implement|reopen)\w*:?(?: +issues?)? +(https?://|\[\w+:|[A-Z][A-Z0-9_]*-\d)`)
+
+// span is Code outside a table, where nothing takes a backslash away again. The span
+// ends between a word and an issue, and another begins: to GitLab, and to every forge
+// in the message of a squash merge, "closes #12" closes an issue in code, too.
 func span(s string) string {
-	if s = oneLine(s); s == "" {
+	s = oneLine(s)
+	if at := named.FindStringSubmatchIndex(s); at != nil {
+		issue := max(at[2], at[4])
+		return oneSpan(strings.TrimRight(s[:issue], " ")) + " " + span(s[issue:])
+	}
+	return oneSpan(s)
+}
+
+func oneSpan(s string) string {
+	if s == "" {
 		return ""
 	}
 	longest, n := 0, 0

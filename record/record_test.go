@@ -44,9 +44,12 @@ func TestTrailersAreInert(t *testing.T) {
 		"#12":                  `"\x2312"`,
 		"fixes GH-12":          `"fixes \x47H-12"`,
 		"resolves https://forge.example/acme/todo/issues/12": `"resolves https\x3a//forge.example/acme/todo/issues/12"`,
-		"ask @mei, @@li": `"ask \x40mei, @\x40li"`,
-		"\\#1":           `"\\\x231"`,
-		"維護 C# at 10:00": `"維護 C# at 10:00"`,
+		"fixes GL-12, resolves OPS-12":                       `"fixes \x47L-12, resolves \x4fPS-12"`,
+		"closes [issue:12]":                                  `"closes \x5bissue:12]"`,
+		"UTF-8":                                              "UTF-8",
+		"ask @mei, @@li":                                     `"ask \x40mei, @\x40li"`,
+		"\\#1":                                               `"\\\x231"`,
+		"維護 C# at 10:00":                                     `"維護 C# at 10:00"`,
 	} {
 		made := Trailers{App: "a", Environment: "b", Reason: reason}
 		if !strings.Contains(made.String(), "\nTagboat-Reason: "+want+"\n") {

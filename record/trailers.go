@@ -195,8 +195,12 @@ func (t Trailers) Target() string {
 }
 
 // acts is what a forge acts on in the message of a merged commit: "fixes #12" closes
-// an issue, so do "fixes GH-12" and its address, and @mei tells mei.
-var acts = regexp.MustCompile(`[#!&]\d|@\w|://|[Gg][Hh]-\d`)
+// an issue, so do "fixes GH-12" (GL-12, or Jira's key, on GitLab) and its address, and
+// @mei tells mei. A key alone, as in a path, is not acted on.
+var (
+	acts = regexp.MustCompile(`[#!&]\d|@\w|://|[Gg][Hh]-\d|\[\w+:`)
+	keys = regexp.MustCompile(` [A-Z][A-Z0-9_]*-\d`)
+)
 
 // quote leaves plain words as they are and writes others as a Go string, in which
 // nothing is left that a forge would act on.
@@ -205,8 +209,11 @@ func quote(s string) string {
 	if s != "" && !strings.ContainsFunc(s, odd) && !acts.MatchString(s) {
 		return s
 	}
-	return acts.ReplaceAllStringFunc(strconv.QuoteToGraphic(s), func(found string) string {
+	escaped := acts.ReplaceAllStringFunc(strconv.QuoteToGraphic(s), func(found string) string {
 		return fmt.Sprintf(`\x%02x`, found[0]) + found[1:]
+	})
+	return keys.ReplaceAllStringFunc(escaped, func(found string) string {
+		return fmt.Sprintf(` \x%02x`, found[1]) + found[2:]
 	})
 }
 

@@ -73,6 +73,7 @@ func TestEvidenceDenied(t *testing.T) {
 		"member without the scope":   {giteatest.Options{Scopes: []string{"write:repository", "write:issue"}, Teams: org}, member, scm.ErrDenied, "read:organization"},
 		"member by an outsider":      {giteatest.Options{NoOrgMember: true, Teams: org}, member, scm.ErrDenied, "must be a member of organisation acme"},
 		"member by another's member": {giteatest.Options{NoTeamMember: true, Teams: org}, member, scm.ErrDenied, "must be in that team"},
+		"member of a hidden team":    {giteatest.Options{Version: giteatest.V127, NoTeamMember: true, Teams: org}, member, scm.ErrNotFound, "must be in that team"},
 		"member of a person's":       {giteatest.Options{}, member, scm.ErrNotFound, "org does not exist"},
 		"permission by a writer":     {giteatest.Options{NotRepoAdmin: true}, permission, scm.ErrDenied, "administrator of the repository"},
 		"set status by a reader": {giteatest.Options{Scopes: []string{"read:repository", "read:issue"}}, func(r *gitea.Repository) error {

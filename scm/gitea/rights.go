@@ -67,8 +67,9 @@ func (r *Repository) ownPermission(ctx context.Context, user string) (scm.Permis
 }
 
 // Member implements scm.Rights. Gitea's teams do not nest. All teams of an
-// organisation are shown to its members, who is in one only to those in it, to the
-// owners and to the server's administrators.
+// organisation are shown to its members (from 1.27 on only to those in it and to whom
+// its visibility lets), who is in one only to those in it, to the owners and to the
+// server's administrators.
 func (r *Repository) Member(ctx context.Context, team, user string) (bool, error) {
 	in, err := r.member(ctx, team, user)
 	return in, r.describe(err, "ask whether %s is in team %s", user, team)
@@ -123,7 +124,8 @@ func (r *Repository) teamID(ctx context.Context, org, name string) (int64, error
 		}
 		read += len(list)
 		if total, _ := strconv.Atoi(header.Get("X-Total-Count")); len(list) == 0 || read >= total {
-			return 0, fmt.Errorf("%w: organisation %s has no team %s", scm.ErrNotFound, org, name)
+			return 0, fmt.Errorf("%w: organisation %s has no team %s, or does not show it (Gitea 1.27 and newer): the token's user must be in that team, or own organisation %s",
+				scm.ErrNotFound, org, name, org)
 		}
 	}
 }

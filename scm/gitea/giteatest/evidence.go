@@ -168,6 +168,9 @@ func (c *call) listTeams() {
 	}
 	objects := []object{}
 	for _, name := range c.o.Store.Teams() {
+		if c.newer(27) && c.o.NoTeamMember {
+			break
+		}
 		id, _, _ := c.o.Store.Team(name)
 		objects = append(objects, object{"id": id, "name": name, "permission": "write"})
 	}

@@ -83,16 +83,7 @@ func shellExamples(examples string) string {
 func optionTable(b *strings.Builder, c *cli.Command) {
 	rows := ""
 	for _, flag := range c.Flags {
-		doc := flag.(cli.DocGenerationFlag)
-		name, usage := "--"+strings.Join(flag.Names(), ", --"), doc.GetUsage()
-		if doc.TakesValue() {
-			before, rest, _ := strings.Cut(usage, "`")
-			value, after, _ := strings.Cut(rest, "`")
-			name, usage = name+" "+value, before+value+after
-		}
-		if text := doc.GetDefaultText(); !strings.Contains(usage, "default") && text != "" && text != "false" && text != "0" && text != "0s" {
-			usage += " (default: " + strings.Trim(text, `"`) + ")"
-		}
+		name, usage := optionText(flag)
 		rows += fmt.Sprintf("| `%s` | %s |\n", strings.ReplaceAll(name, "|", `\|`), markdownText(strings.TrimPrefix(usage, "`")))
 	}
 	if rows != "" {

@@ -32,7 +32,7 @@ With --write the file is put at the top of the checkout, and the step for your C
 printed. A tagboat.yaml that is there is never written over.
 
 Examples:
-  tagboat init                          look at the working directory, print what would be written
+  tagboat init                          look here, print what would be written
   tagboat init --write ~/src/config     write it
   tagboat init --repo acme/config > tagboat.yaml`,
 		Flags:  append(shared("repo", "forge", "ca-file"), &cli.BoolFlag{Name: "write", Usage: "write tagboat.yaml into the checkout"}),

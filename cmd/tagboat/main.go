@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, env func(
 	_ = t.commands.Guard() // labels and files of others are printed from here on
 	defer func() { _ = t.commands.Release() }()
 	app := t.app()
-	t.wrapHelp()
+	t.helpTexts()
 	err := app.RunContext(ctx, reorder(app, args))
 	if err == nil {
 		return 0

@@ -5,7 +5,6 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 )
 
@@ -49,16 +48,4 @@ func (t *tool) columns(stream io.Writer) int {
 		return 0
 	}
 	return max(width, narrow)
-}
-
-// wrapHelp wraps help texts for a terminal's width. The library has one printer a
-// process; where there is no terminal it is left alone.
-func (t *tool) wrapHelp() {
-	width := t.columns(t.screen.out)
-	if width == 0 {
-		return
-	}
-	cli.HelpPrinter = func(w io.Writer, template string, data any) {
-		cli.HelpPrinterCustom(w, template, data, map[string]any{"wrapAt": func() int { return width }})
-	}
 }

@@ -48,6 +48,12 @@ func startRegistry(t *testing.T) string {
 // digest of its index.
 func push(t *testing.T, reference string, created time.Time) string {
 	t.Helper()
+	return pushBuilt(t, reference, created, "https://git.example/acme/todo", strings.Repeat("c0ffee12", 5))
+}
+
+// pushBuilt is push of an image that says of which commit it was built.
+func pushBuilt(t *testing.T, reference string, created time.Time, source, revision string) string {
+	t.Helper()
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, architecture := range []string{"amd64", "arm64"} {
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{
@@ -57,8 +63,8 @@ func push(t *testing.T, reference string, created time.Time) string {
 	}
 	annotated := mutate.Annotations(index, map[string]string{
 		"org.opencontainers.image.created":  created.Format(time.RFC3339),
-		"org.opencontainers.image.revision": strings.Repeat("c0ffee12", 5),
-		"org.opencontainers.image.source":   "https://git.example/acme/todo",
+		"org.opencontainers.image.revision": revision,
+		"org.opencontainers.image.source":   source,
 	}).(v1.ImageIndex)
 	tag, err := name.NewTag(reference)
 	if err != nil {

@@ -133,12 +133,15 @@ func (v *verifying) verify(ctx context.Context) (Verified, error) {
 		return fail(err)
 	}
 	t, promotion := newestTrailers(v.changes.Commits)
+	// a branch of somebody's that holds promotions, say one environment's on its way
+	// to another, is no promotion
+	if promotion = promotion && strings.HasPrefix(v.pr.Head, ownBranches) && !v.pr.Fork; !promotion {
+		t = record.Trailers{}
+	}
 	if err := v.askPeople(ctx, t); err != nil {
 		return fail(err)
 	}
-	// a branch of somebody's that holds promotions, say one environment's on its way
-	// to another, is no promotion
-	if promotion && strings.HasPrefix(v.pr.Head, ownBranches) && !v.pr.Fork {
+	if promotion {
 		res.App, res.Environment, res.Ring = t.App, t.Environment, t.Ring
 		res.Gates, err = v.promotion(ctx, t)
 	} else {

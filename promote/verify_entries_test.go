@@ -6,6 +6,7 @@ import (
 
 	"tagboat/record"
 	"tagboat/scm"
+	"tagboat/scm/scmtest"
 )
 
 // TestVerifyEntries: a digest of the app's that the source runs may go to the app's
@@ -40,6 +41,49 @@ func TestVerifyEntries(t *testing.T) {
 			w := proposed(t, forges()["gitea"])
 			c.forge(w, w.trailersOf(productionBranch))
 			w.wantVerified(1, scm.StatusFailure, c.words)
+		})
+	}
+}
+
+// TestVerifyStaleApproval: who approved something harmless has not approved what was
+// pushed after it, whatever both commits say of themselves.
+func TestVerifyStaleApproval(t *testing.T) {
+	for _, forge := range []string{"github", "gitlab", "gitea"} {
+		t.Run(forge+", by hand", func(t *testing.T) {
+			w := newTeam(t, forges()[forge], "overriders: [user:mei]")
+			empty := "Typo\n\n" + record.Trailers{App: "todo-api", Environment: "production"}.String()
+			w.must(w.store.Push("hotfix", "eve", empty, map[string]string{"README.md": "the config\n"}))
+			p, err := w.store.OpenPull(scmtest.NewPull{Head: "hotfix", Base: "main", Title: "Typo", Author: "eve"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.review(p.Number, "mei", "approved")
+			w.wantVerified(p.Number, scm.StatusSuccess, "no promotion")
+			w.must(w.store.Push("hotfix", "eve", "More", map[string]string{productionFile: strings.Replace(w.fileAt("main", productionFile), w.v(1), w.v(3), 1)}))
+			w.wantVerified(p.Number, scm.StatusFailure, "by hand: it changes entry todo-api")
+		})
+		t.Run(forge+", of a promotion", func(t *testing.T) {
+			w := proposed(t, forges()[forge], "overriders: [user:mei]")
+			says, overlay := w.trailersOf(productionBranch), w.fileAt(productionBranch, productionFile)
+			says.Override, says.OverriddenBy, says.Edits[0].Image.Digest = "hurry", "mei", w.v(3)
+			w.forged(says, map[string]string{"README.md": "the config\n"})
+			w.review(1, "mei", "approved")
+			w.wantVerified(1, scm.StatusFailure, "diff: it changes something else")
+			w.forged(says, map[string]string{"README.md": w.fileAt("main", "README.md"), productionFile: strings.ReplaceAll(overlay, w.v(2), w.v(3))})
+			w.wantVerified(1, scm.StatusFailure, "override: ")
+		})
+		t.Run(forge+", of a promotion that was no override", func(t *testing.T) {
+			w := proposed(t, forges()[forge], "overriders: [user:mei]")
+			if err := w.store.CreateBranch(record.HoldBranch, w.tip("main")); err != nil {
+				t.Fatal(err)
+			}
+			w.must(w.store.Push(record.HoldBranch, "li", "Hold", map[string]string{"holds/production.yaml": "reason: incident\n"}))
+			w.review(1, "mei", "approved")
+			w.wantVerified(1, scm.StatusFailure, "hold: ")
+			says := w.trailersOf(productionBranch)
+			says.Override, says.OverriddenBy = "hurry", "mei"
+			w.forged(says, map[string]string{})
+			w.wantVerified(1, scm.StatusFailure, "override: ")
 		})
 	}
 }

@@ -31,7 +31,7 @@ func (o *order) members(name string) []string {
 
 // askPeople finds who stands behind the pull request as it is now: its author, and
 // who has approved the head commit or another with the same edits. Approvals that
-// were for other edits are kept apart.
+// were for other edits are kept apart. t is zero where it is no promotion.
 func (v *verifying) askPeople(ctx context.Context, t record.Trailers) error {
 	v.backers = []string{v.pr.Author}
 	evidence, ok := v.base.repo.(scm.Evidence)
@@ -47,7 +47,7 @@ func (v *verifying) askPeople(ctx context.Context, t record.Trailers) error {
 			continue
 		}
 		current := !a.Stale
-		if !current && a.Commit != "" {
+		if !current && a.Commit != "" && t.App != "" {
 			if current, err = v.sameEdits(ctx, a.Commit, t); err != nil {
 				return err
 			}
@@ -62,21 +62,29 @@ func (v *verifying) askPeople(ctx context.Context, t record.Trailers) error {
 }
 
 // sameEdits says whether an earlier head proposed the same: "Update branch" makes a
-// new head, and no new promotion.
+// new head, and no new promotion. What that head changed must have been just what its
+// trailers say: who approved something else has not seen it.
 func (v *verifying) sameEdits(ctx context.Context, commit string, t record.Trailers) (bool, error) {
-	n := 0
-	for c, err := range v.base.repo.Log(ctx, commit, "") {
-		if n++; n > walked || notThere(err) {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		if was, ok := record.ParseTrailers(c.Message); ok {
-			return record.Content(was.Edits) == record.Content(t.Edits), nil
-		}
+	changes, err := v.base.repo.Changes(ctx, v.base.tip.Commit.SHA, commit)
+	if notThere(err) || errors.Is(err, scm.ErrUnsupported) {
+		return false, nil
 	}
-	return false, nil
+	if err != nil {
+		return false, err
+	}
+	was, ok := newestTrailers(changes.Commits)
+	if !ok || saysOf(was) != saysOf(t) {
+		return false, nil
+	}
+	h := &head{exists: true, trailers: was}
+	h.files, h.fork = v.base.repo.Files(ctx, commit), v.base.repo.Files(ctx, changes.MergeBase)
+	return sameChange(h, changes.Paths)
+}
+
+// saysOf is all that trailers ask to be approved: not whose job it was.
+func saysOf(t record.Trailers) string {
+	t.Revision, t.Requester = "", ""
+	return t.String()
 }
 
 // renewed demands that approvals which stand were given to what is proposed now.

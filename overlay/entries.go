@@ -74,7 +74,7 @@ func readKustomization(fsys fs.FS, dir string) (file string, raw []byte, err err
 	listing, err := fs.ReadDir(fsys, dir)
 	read := <-guess
 	if err != nil {
-		return "", nil, unreadableDir(dir, err)
+		return "", nil, unreadableDir(fsys, dir, err)
 	}
 	name, err := pickFile(dir, listing)
 	if err != nil {
@@ -91,14 +91,47 @@ func readKustomization(fsys fs.FS, dir string) (file string, raw []byte, err err
 }
 
 // unreadableDir keeps a failure to look apart from a directory that is not there.
-func unreadableDir(dir string, err error) error {
+func unreadableDir(fsys fs.FS, dir string, err error) error {
 	if slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(dir)) {
 		return fmt.Errorf("%w: %s names a file; give the directory, %s: %w", ErrNoKustomization, dir, path.Dir(dir), err)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: there is no directory %s: %w", ErrNoKustomization, dir, err)
+		cause := err
+		if at := new(fs.PathError); errors.As(err, &at) {
+			cause = at.Err // it says the directory once more
+		}
+		return fmt.Errorf("%w: there is no directory %s: %w%s", ErrNoKustomization, dir, cause, beside(fsys, dir))
 	}
 	return fmt.Errorf("read directory %s: %w", dir, err)
+}
+
+// beside tells the directories where the missing one would be, "" where that is not
+// to be had: somebody may have mistyped.
+func beside(fsys fs.FS, dir string) string {
+	for dir != "." {
+		dir = path.Dir(dir)
+		list, err := fs.ReadDir(fsys, dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		var names []string
+		for _, e := range list {
+			if e.IsDir() {
+				names = append(names, e.Name())
+			}
+		}
+		if err != nil || len(names) == 0 {
+			return ""
+		}
+		if more := len(names) - 10; more > 0 {
+			names = append(names[:10], fmt.Sprintf("%d more", more))
+		}
+		if dir == "." {
+			dir = "the top"
+		}
+		return fmt.Sprintf("; %s has %s", dir, strings.Join(names, ", "))
+	}
+	return ""
 }
 
 // pickFile gives the name of the one kustomization file in a listing. A link

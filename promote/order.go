@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"tagboat/image"
 	"tagboat/overlay"
@@ -44,12 +45,26 @@ func (r *run) outdated(ctx context.Context, sets []overlay.Set, resolved []Resol
 				return // what is no longer there tells nothing
 			}
 			if which, why := r.compare(ctx, set.To, facts, old); which == older {
-				reasons[i] = fmt.Sprintf("%s is older than %s, which is %s for entry %s (%s)", set.To, have.Image, where, set.Entry.Name, why)
+				asked, there := apart(set.To, have.Image)
+				reasons[i] = fmt.Sprintf("%s is older than %s, which is %s for entry %s (%s)", asked, there, where, set.Entry.Name, why)
 			}
 		})
 	}
 	wait.Wait()
-	return strings.Join(slices.DeleteFunc(reasons, func(s string) bool { return s == "" }), "; ")
+	reasons = slices.DeleteFunc(reasons, func(s string) bool { return s == "" })
+	if len(reasons) == 0 {
+		return ""
+	}
+	return strings.Join(reasons, "; ") + ": propose it with --allow-older"
+}
+
+// apart names two images by their tags, or by their digests where these tell no
+// difference.
+func apart(a, b image.Reference) (string, string) {
+	if a.Tag != "" && b.Tag != "" && a.Tag != b.Tag {
+		return oneLine(a.Tag), oneLine(b.Tag)
+	}
+	return pin(image.Reference{Tag: a.Tag, Digest: shortDigest(a.Digest)}), pin(image.Reference{Tag: b.Tag, Digest: shortDigest(b.Digest)})
 }
 
 // factsAt gives the facts of what is pinned, asked for once in a run; a tag alone is
@@ -107,7 +122,7 @@ func (r *run) compare(ctx context.Context, ref image.Reference, asked, present r
 	case asked.Created.IsZero() || present.Created.IsZero() || asked.Created.Equal(present.Created):
 		return unknown, ""
 	case asked.Created.Before(present.Created):
-		return older, fmt.Sprintf("created %s, the other %s", asked.Created.UTC().Format("2006-01-02 15:04"), present.Created.UTC().Format("2006-01-02 15:04"))
+		return older, fmt.Sprintf("created %s, the other %s", asked.Created.UTC().Format(time.DateTime), present.Created.UTC().Format(time.DateTime))
 	}
 	return newer, ""
 }

@@ -25,7 +25,7 @@ func (p *Promoter) order(ctx context.Context, q Request) (*order, error) {
 	}
 	o.config, err = config.Load(repo.Files(ctx, tip.Commit.SHA))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %s has %w on %s: name the overlay with --path", ErrMisused, repo.About().Name, errNoConfig, tip.Branch)
+		return nil, fmt.Errorf("%w: %s has %w on %s, which names environments and apps: tagboat init proposes one", ErrMisused, repo.About().Name, errNoConfig, tip.Branch)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s, branch %s: %w", repo.About().Name, tip.Branch, err)

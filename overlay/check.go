@@ -102,6 +102,23 @@ func (d *document) checkName(line int, name string) error {
 	return refuse(d.file, line, fmt.Sprintf("kustomize reads the name %q as a regular expression: it may match other images, or not itself", name), "name the image literally")
 }
 
+// May says whether kustomize may take the entry for an image's, given by its name in
+// what is built: it reads an entry's name as a pattern, and of the tag, too. Of a
+// pattern with more than dots it is not asked what it matches.
+func (e Entry) May(name string) bool {
+	pattern := placeholders.ReplaceAllString(e.Name, "")
+	if strings.ContainsAny(pattern, regexpMarks) {
+		_, err := regexp.Compile("^" + e.Name)
+		return err == nil
+	}
+	if name == "" || len(pattern) < len(name) {
+		return false
+	}
+	is, err := regexp.MatchString("^"+pattern[:len(name)]+"$", name)
+	rest := pattern[len(name):]
+	return err == nil && is && (rest == "" || strings.ContainsAny(rest[:1], ":@."))
+}
+
 // checkForm refuses entries in which tag or digest stand where kustomize would
 // join them with what is written.
 func (d *document) checkForm(it item, rename bool) error {

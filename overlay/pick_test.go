@@ -120,3 +120,16 @@ func TestRuns(t *testing.T) {
 		}
 	}
 }
+
+func TestMay(t *testing.T) {
+	const name = "registry.example/acme/todo-api"
+	for entry, want := range map[string]bool{
+		name: true, name + ":v1": true, name + "@sha256:1": true, "registry.example.acme.todo-api": true, name + ".v1": true, ".*": true, "web|" + name: true,
+		"todo-api": false, name + "-worker": false, name + "2": false, "registry.example/acme/todo-web": false,
+		"{{ .Image }}": false, "${IMAGE}": false, "$(IMAGE)/todo": false, "[": false,
+	} {
+		if got := (Entry{Name: entry}).May(name); got != want {
+			t.Errorf("%s: %v, want %v", entry, got, want)
+		}
+	}
+}

@@ -87,3 +87,19 @@ func TestVerifyStaleApproval(t *testing.T) {
 		})
 	}
 }
+
+// TestVerifyPatterns: to kustomize an entry's name is a pattern, and entries work one
+// after the other.
+func TestVerifyPatterns(t *testing.T) {
+	for _, name := range []string{"todo-ap.", ".*", "(todo)-api", "todo-api|x", "todo-api:v9", "todo.api.v9", "[a-z0-9.:/]*/acme/todo-ap[i]"} {
+		w := newTeam(t, forges()["gitea"])
+		w.must(w.store.Push("hotfix", "eve", "By hand", map[string]string{
+			productionFile: w.fileAt("main", productionFile) + "- name: '" + name + "'\n  newName: registry.example/eve/todo\n  newTag: v1\n",
+		}))
+		p, err := w.store.OpenPull(scmtest.NewPull{Head: "hotfix", Base: "main", Title: "By hand", Author: "eve"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.wantVerified(p.Number, scm.StatusFailure, "by hand: it changes entry "+name+" in "+productionFile)
+	}
+}

@@ -109,9 +109,8 @@ func changedEntry(before, after fs.FS, dir string, images []config.Image) (strin
 	if err != nil {
 		return dir, nil
 	}
-	foreign := func(e overlay.Entry) bool {
-		return !slices.ContainsFunc(images, func(img config.Image) bool { return entryOf(e, img) })
-	}
+	names := namesOf(slices.Concat(was, is), images)
+	foreign := func(e overlay.Entry) bool { return !slices.ContainsFunc(names, e.May) && !ofAny(e, images) }
 	was, is = slices.DeleteFunc(was, foreign), slices.DeleteFunc(is, foreign)
 	key := func(e overlay.Entry) string { return strings.Join([]string{e.Name, e.Runs().String()}, "\x00") }
 	for _, pair := range [][2][]overlay.Entry{{was, is}, {is, was}} {
@@ -124,7 +123,24 @@ func changedEntry(before, after fs.FS, dir string, images []config.Image) (strin
 	return "", nil
 }
 
-// entryOf says whether an entry is one of an image's.
-func entryOf(e overlay.Entry, img config.Image) bool {
-	return img.Name != "" && img.Name == e.Name || image.SameRepository(e.Name, img.Repository) || image.SameRepository(e.Runs().Repository, img.Repository)
+// namesOf are the names that an app's images may have while kustomize goes through
+// entries: each that names one may change it.
+func namesOf(entries []overlay.Entry, images []config.Image) []string {
+	var names []string
+	for _, img := range images {
+		names = append(names, img.Name, img.Repository)
+	}
+	for _, e := range entries {
+		if ofAny(e, images) {
+			names = append(names, e.Name, e.Runs().Repository)
+		}
+	}
+	return names
+}
+
+// ofAny says whether an entry is one of an app's images.
+func ofAny(e overlay.Entry, images []config.Image) bool {
+	return slices.ContainsFunc(images, func(img config.Image) bool {
+		return img.Name != "" && img.Name == e.Name || image.SameRepository(e.Name, img.Repository) || image.SameRepository(e.Runs().Repository, img.Repository)
+	})
 }

@@ -48,6 +48,9 @@ func (r *run) commit(ctx context.Context, s *state, sets []overlay.Set, res *Res
 	if err := r.copyImages(ctx, res); err != nil {
 		return err
 	}
+	if err := r.heldMeanwhile(ctx, s); err != nil {
+		return err
+	}
 	r.progress("committing to " + s.base.Branch)
 	commit, err := r.repo.Commit(ctx, scm.Draft{Branch: s.base.Branch, Expect: s.base.Commit.SHA, From: s.base, Message: message, Files: files(edited)})
 	if err != nil {
@@ -58,6 +61,19 @@ func (r *run) commit(ctx context.Context, s *state, sets []overlay.Set, res *Res
 	res.Reason = fmt.Sprintf("%s is at %s", s.base.Branch, short(commit.SHA))
 	if pr := s.open(); pr != nil {
 		res.Warnings = append(res.Warnings, r.name(*pr)+" is open from before and is left alone: the next run closes it where it has nothing left to say")
+	}
+	return nil
+}
+
+// heldMeanwhile asks whether the holds are those that were read: proving takes its
+// time, other promotions theirs, and nothing else stops a direct commit.
+func (r *run) heldMeanwhile(ctx context.Context, s *state) error {
+	tip, err := r.holdsAt().Tip(ctx, record.HoldBranch)
+	if err != nil && !notThere(err) {
+		return err
+	}
+	if is := s.holds.tip != nil; is != (err == nil) || is && tip.Commit.SHA != s.holds.tip.Commit.SHA {
+		return fmt.Errorf("%w: branch %s", scm.ErrMoved, record.HoldBranch)
 	}
 	return nil
 }

@@ -126,3 +126,36 @@ func TestDirectBlocked(t *testing.T) {
 		t.Errorf("commit:\n%s", w.messageAt("main"))
 	}
 }
+
+// late holds production while the source is read again, right before the commit.
+type late struct {
+	scm.Repository
+	w     *world
+	asked int
+}
+
+func (l *late) Tip(ctx context.Context, branch string) (scm.Tip, error) {
+	if branch == "main" {
+		l.asked++
+	}
+	if branch == "main" && l.asked == 2 { // for the edit, and before the commit
+		if _, there := l.w.store.Branch(record.HoldBranch); !there {
+			l.w.must("", l.w.store.CreateBranch(record.HoldBranch, l.w.tip("main")))
+			l.w.must(l.w.store.Push(record.HoldBranch, "mei", "Hold", map[string]string{"holds/production.yaml": "reason: incident\n"}))
+		}
+	}
+	return l.Repository.Tip(ctx, branch)
+}
+
+// TestDirectHeld: a hold that is placed while the edit is made and proven stops it.
+func TestDirectHeld(t *testing.T) {
+	for _, name := range []string{"github", "gitlab", "gitea"} {
+		w := newTeam(t, forges()[name], "merge: direct")
+		w.setTo(file, "v2")
+		before := w.tip("main")
+		w.repo = &late{Repository: w.repo, w: w}
+		if res, err := w.onward(); err != nil || res.Outcome != promote.Blocked || !strings.Contains(res.Reason, "incident") || w.tip("main") != before {
+			t.Errorf("%s: %s (%s), %v", name, res.Outcome, res.Reason, err)
+		}
+	}
+}

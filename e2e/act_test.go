@@ -179,26 +179,36 @@ func runAct(t *testing.T, clone string, secrets map[string]string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	home := t.TempDir()
-	args := []string{"push", "-P", "ubuntu-latest=-self-hosted", "--pull=false"}
-	run := exec.CommandContext(ctx, tool(t, "TAGBOAT_ACT"))
-	run.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "XDG_CACHE_HOME=" + home, "TMPDIR=" + home}
-	for _, name := range []string{"GOPROXY", "GOSUMDB", "GOMODCACHE", "GOCACHE"} {
-		value := strings.TrimSpace(output(t, "go", "env", name))
-		args = append(args, "--env", name+"="+value)
-	}
+	run := actRun{clone: clone, home: t.TempDir(), env: []string{"PATH=" + os.Getenv("PATH")}, args: []string{"push", "-P", "ubuntu-latest=-self-hosted"}}
 	for name, value := range secrets {
-		args = append(args, "--secret", name) // its value comes from the environment
-		run.Env = append(run.Env, name+"="+value)
+		run.args = append(run.args, "--secret", name) // its value comes from the environment
+		run.env = append(run.env, name+"="+value)
 	}
-	run.Args, run.Dir = append(run.Args, args...), clone
+	log, err := act(ctx, t, run)
+	if err != nil {
+		t.Fatalf("act: %v\n%s", err, tail(log, 80))
+	}
+	return log
+}
+
+// actRun is what act is started with: the home is outside the clone.
+type actRun struct {
+	clone, home string
+	env, args   []string
+}
+
+func act(ctx context.Context, t *testing.T, r actRun) (log string, err error) {
+	t.Helper()
+	run := exec.CommandContext(ctx, tool(t, "TAGBOAT_ACT"), append(r.args, "--pull=false")...)
+	run.Env = append(r.env, "HOME="+r.home, "XDG_CACHE_HOME="+r.home, "TMPDIR="+r.home)
+	for _, name := range []string{"GOPROXY", "GOSUMDB", "GOMODCACHE", "GOCACHE"} {
+		run.Args = append(run.Args, "--env", name+"="+strings.TrimSpace(output(t, "go", "env", name)))
+	}
+	run.Dir = r.clone
 	start := time.Now()
 	out, err := run.CombinedOutput()
 	t.Logf("act: %d s", int(time.Since(start).Seconds()))
-	if err != nil {
-		t.Fatalf("act: %v\n%s", err, tail(string(out), 80))
-	}
-	return string(out)
+	return string(out), err
 }
 
 func output(t *testing.T, name string, args ...string) string {

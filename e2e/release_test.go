@@ -9,8 +9,6 @@ import (
 	"debug/macho"
 	"debug/pe"
 	"encoding/json"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,48 +18,62 @@ import (
 	"time"
 )
 
-// TestRelease makes a release without publishing it, bakes its checksums into a
-// clone of the Action as the release workflow does, and has the Action's script
-// install from it. It builds for six platforms, so it is run when it is asked for.
+// TestRelease runs the release workflow on this machine, as far as this is no GitHub,
+// and uses what it published. It builds for six platforms twice, so it is run when it
+// is asked for.
 func TestRelease(t *testing.T) {
 	if os.Getenv("TAGBOAT_GORELEASER") == "" {
 		t.Skip("SKIPPED: no release is built here; E2E_RELEASE=1 e2e/run builds one")
 	}
-	clone := cleanClone(t)
-	release(t, clone)
-	dist := filepath.Join(clone, "dist")
-	t.Run("binaries", func(t *testing.T) { wantBinaries(t, dist) })
-	t.Run("bills of materials", func(t *testing.T) { wantBills(t, dist) })
-
-	server := httptest.NewServer(http.FileServer(http.Dir(dist)))
-	t.Cleanup(server.Close)
-	bake := exec.CommandContext(t.Context(), filepath.Join(clone, "action", "bake"), dist, "https://releases.acme.example/v0.0.1")
-	if out, err := bake.CombinedOutput(); err != nil {
-		t.Fatalf("bake: %v\n%s", err, out)
+	const version = "v0.1.0"
+	r := newRehearsal(t)
+	bare, published := filepath.Join(r.dir, "tagboat"), filepath.Join(r.dir, "releases", version)
+	t.Run("refused", func(t *testing.T) { wantRefused(t, r, bare, version) })
+	if log, err := r.run(t, version); err != nil || strings.Contains(log, releaseToken) {
+		t.Fatalf("%v, or the token is in the log:\n%s", err, tail(log, 60))
 	}
+	if got := git(t, bare, "diff", "--name-only", "main", version); got != "action/checksums.txt\naction/release\n" {
+		t.Errorf("the tag differs from main in\n%s", got)
+	}
+	t.Run("binaries", func(t *testing.T) { wantBinaries(t, published) })
+	t.Run("bills of materials", func(t *testing.T) { wantBills(t, published, version) })
+	t.Run("signature", func(t *testing.T) {
+		sums := filepath.Join(published, "checksums.txt")
+		r.cosign(t, "verify-blob", "--key", "cosign.pub", "--insecure-ignore-tlog", "--bundle", sums+".sigstore.json", sums)
+		check := exec.CommandContext(t.Context(), "sha256sum", "--check", "--strict", "--quiet", "checksums.txt")
+		check.Dir = published
+		if out, err := check.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+	t.Run("images", func(t *testing.T) { wantImages(t, r, published) })
+
+	action := filepath.Join(t.TempDir(), "tagboat") // as a workflow gets it that names the commit
+	git(t, bare, "clone", "-q", "--branch", version, bare, action)
 	t.Run("install", func(t *testing.T) {
-		i := installer{action: filepath.Join(clone, "action"), temp: t.TempDir(), env: []string{"DOWNLOAD_URL=" + server.URL}}
+		i := installer{action: filepath.Join(action, "action"), temp: t.TempDir()}
 		i.want(t, 0, "")
-		if got := output(t, filepath.Join(i.temp, "tagboat", "tagboat"), "version"); !strings.HasPrefix(got, "tagboat v0.0.1") {
+		if got := output(t, filepath.Join(i.temp, "tagboat", "tagboat"), "version"); got != "tagboat "+version+"\n" {
 			t.Errorf("the installed binary says %q", got)
 		}
 	})
+	t.Run("built again", func(t *testing.T) { wantSameBytes(t, action) })
 }
 
-func release(t *testing.T, clone string) {
-	t.Helper()
-	git(t, clone, "tag", "v0.0.1")
+// wantSameBytes builds a released commit again.
+func wantSameBytes(t *testing.T, released string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Minute)
 	defer cancel()
-	build := exec.CommandContext(ctx, tool(t, "TAGBOAT_GORELEASER"), "release", "--snapshot", "--clean", "--skip=sign", "--timeout=60m")
-	build.Dir = clone
-	bin := filepath.Dir(tool(t, "TAGBOAT_GORELEASER"))
-	build.Env = append(os.Environ(), "SOURCE_DATE_EPOCH=0", "PATH="+bin+":"+os.Getenv("PATH"))
-	start := time.Now()
+	build := exec.CommandContext(ctx, tool(t, "TAGBOAT_GORELEASER"), "release", "--clean", "--skip=publish,sign,sbom")
+	build.Dir, build.Env = released, append(os.Environ(), "SOURCE_DATE_EPOCH=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("goreleaser: %v\n%s", err, tail(string(out), 40))
 	}
-	t.Logf("goreleaser: %d s", int(time.Since(start).Seconds()))
+	check := exec.CommandContext(t.Context(), "sha256sum", "--check", "--strict", "../action/checksums.txt")
+	check.Dir = filepath.Join(released, "dist")
+	if out, err := check.CombinedOutput(); err != nil || strings.Count(string(out), ": OK\n") != 6 {
+		t.Errorf("%v\n%s", err, out)
+	}
 }
 
 // wantBinaries looks into each binary: it is for the system and processor that its
@@ -125,7 +137,7 @@ func architecture(t *testing.T, system, binary string) string {
 	return map[uint16]string{pe.IMAGE_FILE_MACHINE_AMD64: "amd64", pe.IMAGE_FILE_MACHINE_ARM64: "arm64"}[file.Machine]
 }
 
-func wantBills(t *testing.T, dist string) {
+func wantBills(t *testing.T, dist, version string) {
 	bills, err := filepath.Glob(filepath.Join(dist, "*.cdx.json"))
 	if err != nil || len(bills) != 6 {
 		t.Fatalf("%d bills of materials, want 6: %v", len(bills), err)
@@ -136,10 +148,11 @@ func wantBills(t *testing.T, dist string) {
 			t.Fatal(err)
 		}
 		var bill struct {
+			Metadata   struct{ Component struct{ Version string } }
 			Components []struct{ Name string }
 		}
-		if err := json.Unmarshal(text, &bill); err != nil || len(bill.Components) < 20 {
-			t.Errorf("%s lists %d components: %v", name, len(bill.Components), err)
+		if err := json.Unmarshal(text, &bill); err != nil || len(bill.Components) < 20 || bill.Metadata.Component.Version != version {
+			t.Errorf("%s lists %d components of %q: %v", name, len(bill.Components), bill.Metadata.Component.Version, err)
 		}
 	}
 }

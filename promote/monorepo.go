@@ -3,10 +3,11 @@ package promote
 import (
 	"context"
 	"fmt"
-	"path"
+	"io/fs"
 	"slices"
 	"strings"
 
+	"tagboat/overlay"
 	"tagboat/record"
 	"tagboat/scm"
 )
@@ -53,7 +54,10 @@ func (p *Promoter) ownMerge(ctx context.Context, repo scm.Repository, app string
 	if err != nil {
 		return "", fmt.Errorf("compare commit %s with %s: %w", short(revision), short(last.Revision), err)
 	}
-	edited := editedFiles(changes.Commits, last)
+	edited, err := editedFiles(repo.Files(ctx, revision), changes.Commits, last)
+	if err != nil {
+		return "", err
+	}
 	if changes.MergeBase != last.Revision || slices.ContainsFunc(changes.Paths, func(p string) bool { return !edited[p] }) {
 		return "", nil
 	}
@@ -123,25 +127,35 @@ func squashed(ctx context.Context, repo scm.Repository, commit scm.Commit) (reco
 }
 
 // editedFiles are the files that a promotion, and those among the commits, say they
-// have edited. A trailer is only a text: source code it cannot hide.
-func editedFiles(commits []scm.Commit, last record.Trailers) map[string]bool {
-	files := map[string]bool{}
-	add := func(t record.Trailers) {
-		for _, e := range t.Edits {
-			if mayHoldImages(e.File) {
-				files[e.File] = true
-			}
-		}
-	}
-	add(last)
+// have edited. A trailer is only a text, and source code it cannot hide: files is a
+// tree in which the file must be of the target, and have the entry.
+func editedFiles(files fs.FS, commits []scm.Commit, last record.Trailers) (map[string]bool, error) {
+	all := []record.Trailers{last}
 	for _, commit := range commits {
 		t, _ := record.ParseTrailers(commit.Message)
-		add(t)
+		all = append(all, t)
 	}
-	return files
+	edited := map[string]bool{}
+	for _, t := range all {
+		for _, e := range t.Edits {
+			is, err := hasEntry(files, t.Paths, e)
+			if err != nil {
+				return nil, err
+			}
+			edited[e.File] = edited[e.File] || is
+		}
+	}
+	return edited, nil
 }
 
-// mayHoldImages says whether a file's name is one that an image can be set in.
-func mayHoldImages(file string) bool {
-	return path.Base(file) == "Kustomization" || slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(file))
+func hasEntry(files fs.FS, dirs []string, e record.Edit) (bool, error) {
+	i := slices.IndexFunc(dirs, func(dir string) bool { return overlay.Holds(dir, e.File) })
+	if i < 0 {
+		return false, nil
+	}
+	entries, err := overlay.Entries(files, dirs[i])
+	if passing(err) {
+		return false, err
+	}
+	return slices.ContainsFunc(entries, func(o overlay.Entry) bool { return o.File == e.File && o.Name == e.Entry }), nil
 }

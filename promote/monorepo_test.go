@@ -24,7 +24,7 @@ type mono struct {
 }
 
 func newMono(t *testing.T) *mono {
-	m := &mono{T: t, store: scmtest.NewStore("main", map[string]string{"main.go": "1", "deploy/dev/kustomization.yaml": "1", "deploy/staging/kustomization.yaml": "1"})}
+	m := &mono{T: t, store: scmtest.NewStore("main", map[string]string{"main.go": "1", "deploy/dev/kustomization.yaml": pins("0"), "deploy/staging/kustomization.yaml": pins("0"), "deploy/production/kustomization.yaml": pins("0")})}
 	fake := httptest.NewServer(giteatest.New(giteatest.Options{Store: m.store, Version: giteatest.V126, Report: t.Errorf}))
 	t.Cleanup(fake.Close)
 	var err error
@@ -42,6 +42,11 @@ func (m *mono) must(sha string, err error) string {
 	return sha
 }
 
+// pins is an overlay's file that runs images of a commit.
+func pins(revision string) string {
+	return "images:\n- name: todo\n  newTag: \"" + revision + "\"\n- name: web\n  newTag: \"" + revision + "\"\n"
+}
+
 // source changes the source.
 func (m *mono) source(content string) string {
 	m.Helper()
@@ -51,7 +56,7 @@ func (m *mono) source(content string) string {
 // promotion is the message of a promotion of an image that revision was built from.
 func promotion(app, environment, revision string) string {
 	file := "deploy/" + environment + "/kustomization.yaml"
-	return "Promote " + app + "\n\n" + record.Trailers{App: app, Environment: environment, Base: "main", Revision: revision,
+	return "Promote " + app + "\n\n" + record.Trailers{App: app, Environment: environment, Base: "main", Paths: []string{"deploy/" + environment}, Revision: revision,
 		Edits: []record.Edit{{File: file, Entry: app, Image: image.Reference{Repository: "acme/" + app, Digest: "sha256:" + strings.Repeat("0", 64)}}},
 	}.String()
 }
@@ -59,7 +64,7 @@ func promotion(app, environment, revision string) string {
 // direct promotes with a commit on the base branch.
 func (m *mono) direct(app, environment, revision string) string {
 	m.Helper()
-	return m.must(m.store.Push("main", "tagboat", promotion(app, environment, revision), map[string]string{"deploy/" + environment + "/kustomization.yaml": app + revision}))
+	return m.must(m.store.Push("main", "tagboat", promotion(app, environment, revision), map[string]string{"deploy/" + environment + "/kustomization.yaml": pins(app + revision)}))
 }
 
 // merged promotes with a pull request that a person merges.
@@ -70,7 +75,7 @@ func (m *mono) merged(how, app, environment, revision string) string {
 	if err := m.store.CreateBranch(head, tip); err != nil {
 		m.Fatal(err)
 	}
-	m.must(m.store.Push(head, "tagboat", promotion(app, environment, revision), map[string]string{"deploy/" + environment + "/kustomization.yaml": app + revision}))
+	m.must(m.store.Push(head, "tagboat", promotion(app, environment, revision), map[string]string{"deploy/" + environment + "/kustomization.yaml": pins(app + revision)}))
 	pull, err := m.store.OpenPull(scmtest.NewPull{Head: head, Base: "main", Title: "Promote " + app, Author: "tagboat"})
 	if err != nil {
 		m.Fatal(err)
@@ -127,6 +132,16 @@ func TestOwnMerge(t *testing.T) {
 			sha := m.source("2")
 			message := strings.ReplaceAll(promotion("todo", "dev", sha), "deploy/dev/kustomization.yaml", "main.go")
 			return m.must(m.store.Push("main", "li", message, map[string]string{"main.go": "3"}))
+		}, false},
+		"source in a file that could hold images": {func(m *mono) string {
+			sha := m.source("2")
+			message := strings.ReplaceAll(promotion("todo", "dev", sha), "deploy/dev/kustomization.yaml", "package.json")
+			return m.must(m.store.Push("main", "li", message, map[string]string{"package.json": `{"dependencies": {}}`}))
+		}, false},
+		"source in an overlay's directory": {func(m *mono) string {
+			sha := m.source("2")
+			message := strings.ReplaceAll(promotion("todo", "dev", sha), "deploy/dev/kustomization.yaml", "deploy/dev/settings.yaml")
+			return m.must(m.store.Push("main", "li", message, map[string]string{"deploy/dev/settings.yaml": "debug: true\n"}))
 		}, false},
 		"a revision that nobody knows": {func(m *mono) string { return m.direct("todo", "dev", strings.Repeat("1", 40)) }, false},
 		"no revision":                  {func(m *mono) string { return m.direct("todo", "dev", "") }, false},

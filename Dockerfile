@@ -25,10 +25,11 @@ RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH GOTOOLCHAIN=local GOFLAGS=-m
 # all that the job runs, a runner without a way out needs a mirror of one image, and
 # nothing is fetched while a promotion waits.
 FROM ${SHELL_IMAGE} AS shell
-ARG VERSION= REVISION=
+ARG VERSION= REVISION= SOURCE=
 LABEL org.opencontainers.image.title="Tagboat with a shell" \
       org.opencontainers.image.description="Promotes container images through a GitOps config repository, one reviewable pull request at a time" \
       org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.source="$SOURCE" \
       org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.revision="$REVISION"
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
@@ -39,10 +40,11 @@ USER 65532:65532
 CMD ["/bin/sh"]
 
 FROM scratch
-ARG VERSION= REVISION=
+ARG VERSION= REVISION= SOURCE=
 LABEL org.opencontainers.image.title="Tagboat" \
       org.opencontainers.image.description="Promotes container images through a GitOps config repository, one reviewable pull request at a time" \
       org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.source="$SOURCE" \
       org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.revision="$REVISION"
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt

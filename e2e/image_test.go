@@ -163,6 +163,7 @@ func (b *builder) build(t *testing.T, name, processor string, options ...string)
 		"--build-arg", "BUILDPLATFORM=linux/" + runtime.GOARCH, // BuildKit tells it by itself
 		"--build-arg", "GO_IMAGE=localhost/go-base", "--build-arg", "SHELL_IMAGE=localhost/shell-base",
 		"--build-arg", "VERSION=v0.0.1", "--build-arg", "REVISION=" + strings.Repeat("c0ffee12", 5),
+		"--build-arg", "SOURCE=https://github.com/acme/tagboat",
 		"--volume", "/usr:/usr:ro", "--volume", goEnv("GOROOT") + ":/goroot:ro",
 		"--volume", goEnv("GOMODCACHE") + ":/modules", "--volume", goEnv("GOCACHE") + ":/cache",
 		"--tag", "localhost/" + name,
@@ -192,7 +193,7 @@ func (b *builder) wantConfig(t *testing.T, name, title string) {
 		t.Errorf("%s runs as %q and was created at %s, want a numeric user without rights, and no time", name, got.Config.User, got.Created)
 	}
 	for label, want := range map[string]string{
-		"title": title, "licenses": "Apache-2.0", "version": "v0.0.1", "revision": strings.Repeat("c0ffee12", 5),
+		"title": title, "licenses": "Apache-2.0", "source": "https://github.com/acme/tagboat", "version": "v0.0.1", "revision": strings.Repeat("c0ffee12", 5),
 	} {
 		if got := image.OCIv1.Config.Labels["org.opencontainers.image."+label]; got != want {
 			t.Errorf("label %s is %q, want %q", label, got, want)

@@ -73,7 +73,7 @@ func agreed(found []overlay.Entry) (image.Reference, error) {
 	for _, e := range found {
 		ref := e.Runs()
 		if ref.Digest == "" {
-			return ref, fmt.Errorf("%w: %s:%d runs %s: pin it first with: tagboat promote %s", ErrUnpinned, e.File, e.Line, ref, ref)
+			return ref, &UnpinnedError{File: e.File, Line: e.Line, Image: ref}
 		}
 		said = append(said, fmt.Sprintf("%s:%d %s", e.File, e.Line, ref))
 	}
@@ -82,3 +82,16 @@ func agreed(found []overlay.Entry) (image.Reference, error) {
 	}
 	return first, nil
 }
+
+// UnpinnedError is the ErrUnpinned of one entry.
+type UnpinnedError struct {
+	File  string
+	Line  int
+	Image image.Reference // without a digest
+}
+
+func (e *UnpinnedError) Error() string {
+	return fmt.Sprintf("%v: %s:%d runs %s", ErrUnpinned, e.File, e.Line, e.Image)
+}
+
+func (e *UnpinnedError) Unwrap() error { return ErrUnpinned }

@@ -26,7 +26,7 @@ func TestRunning(t *testing.T) {
 		"two entries that differ":  {files: map[string]string{"x": two}, names: []string{"web"}, want: repo + ":v2@" + digest("b")},
 		"an image of two entries":  {files: map[string]string{"x": pinned("a") + strings.TrimPrefix(pinned("b"), "images:\n")}, err: inventory.ErrDisagree},
 		"a tag alone":              {files: map[string]string{"x": "images:\n- name: " + repo + "\n  newTag: v1\n"}, err: inventory.ErrUnpinned, says: "x/kustomization.yaml:2 runs " + repo + ":v1"},
-		"a tag alone, elsewhere":   {files: map[string]string{"x": pinned("a"), "y": "images:\n- name: " + repo + "\n  newTag: v1\n"}, err: inventory.ErrUnpinned, says: "tagboat promote " + repo + ":v1"},
+		"a tag alone, elsewhere":   {files: map[string]string{"x": pinned("a"), "y": "images:\n- name: " + repo + "\n  newTag: v1\n"}, err: inventory.ErrUnpinned, says: "y/kustomization.yaml:2 runs " + repo + ":v1"},
 		"neither tag nor digest":   {files: map[string]string{"x": "images:\n- name: " + repo + "\n"}, err: inventory.ErrUnpinned},
 		"no entry":                 {files: map[string]string{"x": pinned("a"), "y": "namePrefix: a-\n"}, err: overlay.ErrNoEntry},
 		"no directory":             {files: map[string]string{"x": pinned("a"), "y": ""}, err: overlay.ErrNoKustomization},

@@ -255,23 +255,24 @@ func (r *run) undo(changes []overlay.Change) string {
 	if len(refs) > 3 || len(r.id.Paths) > 1 {
 		return ""
 	}
-	repo := "--repo " + shellWord(r.repo.About().URL)
-	if about := r.repo.About(); about.Host != "" && scm.SureForge(about.Host) == "" {
-		repo += " --forge " + about.Forge
-	}
 	return fmt.Sprintf("tagboat promote %s --path %s --to %s --app %s --allow-older --again %s",
-		repo, shellWord(r.id.Paths[0]), r.id.Environment, r.id.App, strings.Join(refs, " "))
+		repoWords(r.repo.About()), shellWord(r.id.Paths[0]), r.id.Environment, r.id.App, strings.Join(refs, " "))
+}
+
+// repoWords name a config repository on a command line, from wherever it is run.
+func repoWords(about scm.About) string {
+	words := "--repo " + shellWord(about.URL)
+	if about.Host != "" && scm.SureForge(about.Host) == "" {
+		words += " --forge " + about.Forge
+	}
+	return words
 }
 
 func (r *run) rollbackCommand() string {
 	if len(r.q.rules.apps) > 1 {
 		return ""
 	}
-	about := r.q.rules.repo.About()
-	words := []string{"tagboat rollback --repo", shellWord(about.URL)}
-	if about.Host != "" && scm.SureForge(about.Host) == "" {
-		words = append(words, "--forge", about.Forge)
-	}
+	words := []string{"tagboat rollback", repoWords(r.q.rules.repo.About())}
 	words = append(words, "--environment", r.id.Environment, "--app", r.id.App)
 	if r.id.Ring != "" {
 		words = append(words, "--ring", r.id.Ring)

@@ -155,8 +155,11 @@ func (o *order) past(ctx context.Context, b Rollback, at config.Place) (*back, e
 		}
 		ran = append(ran, fmt.Sprintf("%s (commit %s)", references(a.Images), short(a.Commit.SHA)))
 	}
-	if b.To == "" {
-		return nil, fmt.Errorf("%w: its history has nothing pinned before %s", ErrNoPast, cmp.Or(listed(ran), "today"))
+	switch {
+	case b.To == "" && len(ran) > 0:
+		return nil, fmt.Errorf("%w: its history has nothing pinned before %s: revert that commit in git, or promote an older image: docs/rollback.md", ErrNoPast, listed(ran))
+	case b.To == "":
+		return nil, fmt.Errorf("%w: its history has nothing pinned", ErrNoPast)
 	}
 	return nil, fmt.Errorf("%w: its history has no %s; it ran %s", ErrNoPast, b.To, cmp.Or(listed(ran), "nothing that is pinned"))
 }

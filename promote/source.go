@@ -23,7 +23,7 @@ type source struct {
 	commitURL string
 	line      *inventory.Line
 	dirs      []string
-	first     bool              // it takes what builds push
+	pin       string            // the command that pins what builds push, but for the image; "" where it takes from another
 	built     []config.Image    // the app's images, as the build pushes them
 	images    []image.Reference // what runs of them, in the same order
 }
@@ -87,7 +87,10 @@ func (o *order) runs(ctx context.Context, app string, at config.Place) (*source,
 	if err != nil {
 		return nil, err
 	}
-	s := &source{app: app, at: at, built: a.Images, first: environment.From == nil}
+	s := &source{app: app, at: at, built: a.Images}
+	if environment.From == nil {
+		s.pin = "tagboat promote " + repoWords(o.repo.About()) + " --to " + at.Environment
+	}
 	if s.repo, err = o.repository(ctx, environment); err != nil {
 		return nil, err
 	}
@@ -107,9 +110,12 @@ func (o *order) runs(ctx context.Context, app string, at config.Place) (*source,
 
 func (s *source) read(files fs.FS) ([]image.Reference, error) {
 	images, err := inventory.Running(files, s.dirs, s.built)
+	unpinned := new(inventory.UnpinnedError)
 	switch {
-	case errors.Is(err, inventory.ErrUnpinned) && s.first:
-		err = fmt.Errorf("%w --to %s", err, s.at.Environment) // ends in the command that pins it
+	case errors.As(err, &unpinned) && s.pin != "":
+		err = fmt.Errorf("%w: pin it first with: %s %s", err, s.pin, shellWord(unpinned.Image.String()))
+	case errors.As(err, &unpinned):
+		err = fmt.Errorf("%w: promote an image to %s first", err, s.at.Environment)
 	case !errors.Is(err, inventory.ErrDisagree):
 		return images, err
 	}

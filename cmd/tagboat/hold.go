@@ -258,6 +258,8 @@ func holdSentence(command string, r promote.HoldResult) string {
 		return fmt.Sprintf("%s: would %s: %s", r.Outcome, command, r.Hold)
 	case promote.HoldNone:
 		return fmt.Sprintf("%s: %s is not held", r.Outcome, r.Hold.Target())
+	case promote.HoldReleased:
+		return fmt.Sprintf("%s: %s", r.Outcome, strings.Replace(r.Hold.String(), " is held", " was held", 1))
 	case promote.HoldReplaced:
 		return fmt.Sprintf("%s: %s (before: %s)", r.Outcome, r.Hold, r.Was)
 	}

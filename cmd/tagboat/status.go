@@ -102,7 +102,24 @@ func (t *tool) status(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return t.complainOf(found, unheld)
+	return t.complainOf(found, unheld, pinning(c, s.Config))
+}
+
+// pinning gives the command that pins what a place runs by its tag, as the user
+// would go on from here; "" for a place that takes what another runs.
+func pinning(c *cli.Context, conf *config.Config) func(inventory.Found, image.Reference) string {
+	words := "tagboat promote"
+	for _, name := range []string{"repo", "forge"} {
+		if value := strings.TrimSpace(c.String(name)); value != "" {
+			words += " --" + name + " " + value
+		}
+	}
+	return func(f inventory.Found, ref image.Reference) string {
+		if environment, err := conf.Environment(f.At.Environment); err != nil || environment.From != nil {
+			return ""
+		}
+		return words + " --to " + f.At.Environment + " " + plain(ref.String())
+	}
 }
 
 // holdsAt reads what is held, and gives the holds on a place. Their order is that
@@ -115,7 +132,7 @@ func (t *tool) holdsAt(c *cli.Context, s *inventory.Survey) (func(inventory.Foun
 }
 
 // complainOf tells what could not be told; then the exit code is 1.
-func (t *tool) complainOf(found []inventory.Found, unheld error) error {
+func (t *tool) complainOf(found []inventory.Found, unheld error, pin func(inventory.Found, image.Reference) string) error {
 	failed := unheld != nil
 	if failed {
 		t.complain(unheld)
@@ -123,7 +140,13 @@ func (t *tool) complainOf(found []inventory.Found, unheld error) error {
 	for _, f := range found {
 		for _, err := range f.Errs {
 			failed = true
-			t.complain(fmt.Errorf("%s in %s: %w", f.App, f.At, err))
+			err = fmt.Errorf("%s in %s: %w", f.App, f.At, err)
+			if unpinned := new(inventory.UnpinnedError); errors.As(err, &unpinned) {
+				if command := pin(f, unpinned.Image); command != "" {
+					err = fmt.Errorf("%w: pin it with: %s", err, command)
+				}
+			}
+			t.complain(err)
 		}
 	}
 	if failed {
@@ -232,6 +255,9 @@ func (t *tool) printStatus(found []inventory.Found, shown []place, since bool) e
 	fmt.Fprintln(w, "APP\tPLACE\tTAG\tDIGEST\t"+last)
 	for n, f := range found {
 		images := f.Images
+		if unpinned := new(inventory.UnpinnedError); len(images) == 0 && errors.As(f.Err(), &unpinned) {
+			images = []image.Reference{unpinned.Image}
+		}
 		if len(images) == 0 {
 			images = []image.Reference{{}}
 		}

@@ -277,10 +277,11 @@ func (v *verifying) jobOf(ctx context.Context, t record.Trailers) (job, error) {
 	if repo, err := v.repository(ctx, environment); err != nil || repo != v.base.repo {
 		return j, fmt.Errorf("%s is not promoted to in this repository", t.Environment)
 	}
-	if environment.Branch != "" && environment.Branch != v.pr.Base {
-		return j, fmt.Errorf("%s is promoted to on branch %s, not on %s", t.Environment, environment.Branch, v.pr.Base)
+	tip, err := v.tip(ctx, v.base.repo, environment.Branch)
+	if err == nil && tip.Branch != v.pr.Base {
+		err = fmt.Errorf("%s is promoted to on branch %s, not on %s", t.Environment, tip.Branch, v.pr.Base)
 	}
-	return j, nil
+	return j, err
 }
 
 // platforms asks the registry again: what the pull request says is no evidence.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"tagboat/promote"
 	"tagboat/record"
 	"tagboat/scm"
 	"tagboat/scm/scmtest"
@@ -102,4 +103,25 @@ func TestVerifyPatterns(t *testing.T) {
 		}
 		w.wantVerified(p.Number, scm.StatusFailure, "by hand: it changes entry "+name+" in "+productionFile)
 	}
+}
+
+// TestVerifyBranch: an environment without branch is on the default branch alone. What
+// builds may push there may not go to another environment's branch at the same path.
+func TestVerifyBranch(t *testing.T) {
+	w := newWorld(t, forges()["gitea"])
+	w.govern("- {name: dev, path: overlays/staging, prove: off}\n- {name: production, from: [dev], path: overlays/staging, branch: live, prove: off}\n")
+	if err := w.store.CreateBranch("live", w.tip("main")); err != nil {
+		t.Fatal(err)
+	}
+	w.v(3)
+	results, errs := w.ask(promote.Environments{To: []string{"dev"}}, "todo-api:v3")
+	if errs[0] != nil || results[0].Outcome != promote.Opened {
+		t.Fatalf("%+v, %v", results[0], errs[0])
+	}
+	w.wantVerified(1, scm.StatusSuccess, "diff")
+	p, err := w.store.OpenPull(scmtest.NewPull{Head: "tagboat/dev/todo-api", Base: "live", Title: "Promote", Author: "eve"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.wantVerified(p.Number, scm.StatusFailure, "trailers: dev is promoted to on branch main, not on live")
 }

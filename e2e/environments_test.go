@@ -248,11 +248,15 @@ func (h *house) forged(t *testing.T) {
 	if r := h.production(t, h.bot); r.exit != 1 || r.Promotions[0].Error.Code != "foreign-commits" {
 		t.Errorf("exit %d, %+v, want foreign-commits", r.exit, r.Promotions[0].Error)
 	}
-	h.production(t, h.bot, "--force").want(t, 0, "updated")
+	if forced := h.production(t, h.bot, "--force"); h.gitea.AtLeast(26) {
+		forced.want(t, 0, "updated")
+	} else {
+		h.notForced(t, forced, more)
+	}
 	h.wantVerified(t, number, green)
 
 	// in Tagboat's own words, with a digest that staging does not run
-	own := h.message(t, h.branchHead(t, canary))
+	own := h.message(t, canary)
 	other := strings.NewReplacer(h.digests["v2"], h.digests["v3"], "v2", "v3")
 	h.writeAs(t, "li", canary, houseOverlay("production/eu-west"), other.Replace(h.file(t, canary, houseOverlay("production/eu-west"))), other.Replace(own))
 	h.wantVerified(t, number, "failure: order: staging runs ")
@@ -264,6 +268,19 @@ func (h *house) forged(t *testing.T) {
 	if diff := cmp.Diff(h.kustomization("../../../base", "v2"), h.file(t, "main", houseOverlay("production/eu-west"))); diff != "" {
 		t.Errorf("what was merged (-want +got):\n%s", diff)
 	}
+}
+
+// notForced: before 1.26 li's commit stays, and li does what the error says.
+func (h *house) notForced(t *testing.T, r result, file string) {
+	t.Helper()
+	if r.exit != 1 || r.Promotions[0].Error.Code != "unsupported" || !strings.Contains(r.Promotions[0].Error.Message, "take back on it what somebody has committed") {
+		t.Fatalf("exit %d, %+v, want unsupported and what to do", r.exit, r.Promotions[0].Error)
+	}
+	if got := h.file(t, canary, file); !strings.Contains(got, "9090") {
+		t.Fatalf("li's commit is gone:\n%s", got)
+	}
+	h.writeAs(t, "li", canary, file, h.file(t, "main", file), "Take the port back")
+	h.production(t, h.bot).want(t, 0, "unchanged")
 }
 
 func (h *house) overridden(t *testing.T) {

@@ -97,11 +97,18 @@ func (r *repository) updateBranch(t *testing.T, number int) {
 	r.must(t, "POST", fmt.Sprintf("/pulls/%d/update?style=merge", number), nil, nil)
 }
 
-func (r *repository) message(t *testing.T, commit string) string {
+// message is that of Tagboat's newest commit on a branch.
+func (r *repository) message(t *testing.T, branch string) string {
 	t.Helper()
-	var answer struct{ Commit struct{ Message string } }
-	r.must(t, "GET", "/git/commits/"+commit+"?stat=false&files=false&verification=false", nil, &answer)
-	return answer.Commit.Message
+	var answer []struct{ Commit struct{ Message string } }
+	r.must(t, "GET", "/commits?stat=false&files=false&verification=false&limit=10&sha="+branch, nil, &answer)
+	for _, c := range answer {
+		if strings.Contains(c.Commit.Message, "\nTagboat-") {
+			return c.Commit.Message
+		}
+	}
+	t.Fatalf("no commit of Tagboat's on %s", branch)
+	return ""
 }
 
 // verified is what tagboat verify found of one pull request.

@@ -113,7 +113,7 @@ func (r *Repository) publishAppend(ctx context.Context, d scm.Draft) (scm.Commit
 	}
 	if d.Rebuild {
 		return scm.Commit{}, fmt.Errorf("%w: rebuilding a branch needs Gitea 1.26 or newer (this server says %q): "+
-			"merge the base branch into it, or close its pull request and delete it", scm.ErrUnsupported, r.knownVersion())
+			"take back on it what somebody has committed, or merge the base branch into it, or close its pull request and delete it", scm.ErrUnsupported, r.knownVersion())
 	}
 	files := d.OnHead
 	if files == nil && d.Expect == d.From.Commit.SHA {

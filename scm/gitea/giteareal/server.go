@@ -139,6 +139,7 @@ LFS_START_SERVER = false
 [security]
 INSTALL_LOCK = true
 PASSWORD_HASH_ALGO = pbkdf2_v1
+ALLOWED_HOST_LIST = loopback
 [service]
 DISABLE_REGISTRATION = true
 [actions]

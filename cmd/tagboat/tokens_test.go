@@ -2,8 +2,12 @@ package main
 
 import (
 	"errors"
+	"flag"
+	"io"
 	"strings"
 	"testing"
+
+	"github.com/urfave/cli/v2"
 
 	"tagboat/ci"
 	"tagboat/promote"
@@ -52,5 +56,22 @@ func TestTokens(t *testing.T) {
 				t.Errorf("the token %s is not hidden", got)
 			}
 		})
+	}
+}
+
+// TestTokenOfAFile: a config repository that is a directory has no host, and then
+// TAGBOAT_TOKEN is for none.
+func TestTokenOfAFile(t *testing.T) {
+	env := map[string]string{"TAGBOAT_TOKEN": "main", "GITEA_TOKEN": "main"}
+	job := ci.Detect(func(string) string { return "" })
+	tool := &tool{env: func(name string) string { return env[name] }, redactor: ci.NewRedactor(), job: job, commands: job.Commands(io.Discard)}
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	flags.String("repo", "file:///srv/config", "")
+	open := tool.opener(cli.NewContext(cli.NewApp(), flags, nil))
+	if _, err := open(t.Context(), "https://elsewhere.example/acme/todo", scm.Gitea); !errors.Is(err, scm.ErrDenied) || !strings.Contains(err.Error(), "TAGBOAT_TOKEN is not sent there") {
+		t.Errorf("%v", err)
+	}
+	if _, err := open(t.Context(), "file:///srv/config", scm.Git); errors.Is(err, scm.ErrDenied) {
+		t.Errorf("the directory itself: %v", err)
 	}
 }

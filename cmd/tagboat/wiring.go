@@ -39,7 +39,7 @@ func (t *tool) userAgent() string {
 func (t *tool) opener(c *cli.Context) func(ctx context.Context, repository, forge string) (scm.Repository, error) {
 	named, caFiles := c.String("forge"), words(c.StringSlice("ca-file"))
 	if own, err := scm.Locate(cmp.Or(strings.TrimSpace(c.String("repo")), t.job.Repository), scm.LocateOptions{Forge: named, CI: t.server()}); err == nil {
-		t.mainHost = own.Host
+		t.mainHost = cmp.Or(own.Host, "file:") // a directory has none, and "" is not known yet
 	}
 	t.readOnly = slices.Contains([]string{"verify", "serve", "request", "status", "history", "holds"}, c.Command.Name) || c.Bool("dry-run")
 	return func(_ context.Context, repo, forge string) (scm.Repository, error) {

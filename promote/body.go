@@ -56,7 +56,7 @@ func (r *run) body(s *state, changes []overlay.Change, room room, done []record.
 	if b := r.q.back(); b != nil {
 		v.Undoes, v.Reason = r.undoes(b), Code(b.reason)
 		if b.holds {
-			v.Release = Code("tagboat " + releaseOf(r.id.Environment, r.id.App))
+			v.Release = Code(releaseOf(r.q.rules.repo.About(), r.id.Environment, r.id.App))
 		}
 	}
 	v.Sources = sourceViews(res.Commits, room.commits)

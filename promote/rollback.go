@@ -13,6 +13,7 @@ import (
 	"tagboat/image"
 	"tagboat/inventory"
 	"tagboat/record"
+	"tagboat/scm"
 )
 
 // ErrNoPast is returned where the history of a place does not tell what to go
@@ -248,10 +249,12 @@ func (o *order) holdFor(ctx context.Context, b Rollback, plans []*back, todo []i
 	if err != nil {
 		return "", fmt.Errorf("hold %s in %s before it is rolled back (or leave that with --no-hold): %w", b.App, b.Environment, err)
 	}
-	return gateOf(held.Hold).Evidence + ": release it with tagboat " + releaseOf(b.Environment, b.App), nil
+	return gateOf(held.Hold).Evidence + ": release it with " + releaseOf(o.repo.About(), b.Environment, b.App), nil
 }
 
-func releaseOf(environment, app string) string { return "release " + environment + " --app " + app }
+func releaseOf(repo scm.About, environment, app string) string {
+	return fmt.Sprintf("tagboat release %s %s --app %s", repoWords(repo), environment, app)
+}
 
 // rollBack proposes one place's past, or says in a dry run how that would end.
 func (o *order) rollBack(ctx context.Context, at config.Place, plan *back, dryRun bool) (Result, error) {

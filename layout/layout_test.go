@@ -94,7 +94,7 @@ func TestHostile(t *testing.T) {
 		want  []string // in what is said
 		not   []string
 	}{
-		{"many directories", wide, []string{"many directories: 100 were looked at"}, nil},
+		{"many directories", wide, []string{"many directories: 100 were looked at, what lies further down was not; in a clone, tagboat init looks further"}, nil},
 		{"deep", deep, []string{"more than 12 below the top"}, nil},
 		{"names of paths", fstest.MapFS{
 			"envs/staging/kustomization.yaml":          file(overlay),

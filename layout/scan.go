@@ -65,7 +65,11 @@ func (s *scan) walk() error {
 			return nil
 		}
 		if len(level) > s.dirsLeft {
-			s.remarks.add("this repository has many directories: %d were looked at, what lies further down was not", s.listed+s.dirsLeft)
+			bound, further := s.listed+s.dirsLeft, ""
+			if bound < usualDirs { // a forge's: each listing is a call
+				further = "; in a clone, tagboat init looks further"
+			}
+			s.remarks.add("this repository has many directories: %d were looked at, what lies further down was not%s", bound, further)
 			level = level[:s.dirsLeft]
 		}
 		next, err := s.level(level)

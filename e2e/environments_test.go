@@ -238,12 +238,13 @@ func (h *house) policyHolds(t *testing.T) {
 	shoot(t, h.open(t, canary).URL, "6-green")
 }
 
-// forged is what li does to a branch that is nobody's but Tagboat's.
+// forged is what mei does to a branch that is nobody's but Tagboat's. Before 1.26 her
+// commits stay in its history, so that li, who approves it, must have none there.
 func (h *house) forged(t *testing.T) {
 	number := h.open(t, canary).Number
 	const more = "apps/todo-api/base/deployment.yaml"
-	h.writeAs(t, "li", canary, more, strings.Replace(h.file(t, canary, more), "8080", "9090", 1), "Another port")
-	h.wantVerified(t, number, "failure: diff: it changes something else than its trailers say: commits of li")
+	h.write(t, canary, more, strings.Replace(h.file(t, canary, more), "8080", "9090", 1), "Another port")
+	h.wantVerified(t, number, "failure: diff: it changes something else than its trailers say: commits of mei")
 	h.refusesMerge(t, number, "Not all required status checks successful")
 	if r := h.production(t, h.bot); r.exit != 1 || r.Promotions[0].Error.Code != "foreign-commits" {
 		t.Errorf("exit %d, %+v, want foreign-commits", r.exit, r.Promotions[0].Error)
@@ -258,7 +259,7 @@ func (h *house) forged(t *testing.T) {
 	// in Tagboat's own words, with a digest that staging does not run
 	own := h.message(t, canary)
 	other := strings.NewReplacer(h.digests["v2"], h.digests["v3"], "v2", "v3")
-	h.writeAs(t, "li", canary, houseOverlay("production/eu-west"), other.Replace(h.file(t, canary, houseOverlay("production/eu-west"))), other.Replace(own))
+	h.write(t, canary, houseOverlay("production/eu-west"), other.Replace(h.file(t, canary, houseOverlay("production/eu-west"))), other.Replace(own))
 	h.wantVerified(t, number, "failure: order: staging runs ")
 	h.refusesMerge(t, number, "Not all required status checks successful")
 	h.production(t, h.bot).want(t, 0, "updated")
@@ -270,16 +271,16 @@ func (h *house) forged(t *testing.T) {
 	}
 }
 
-// notForced: before 1.26 li's commit stays, and li does what the error says.
+// notForced: before 1.26 mei's commit stays, and she does what the error says.
 func (h *house) notForced(t *testing.T, r result, file string) {
 	t.Helper()
 	if r.exit != 1 || r.Promotions[0].Error.Code != "unsupported" || !strings.Contains(r.Promotions[0].Error.Message, "take back on it what somebody has committed") {
 		t.Fatalf("exit %d, %+v, want unsupported and what to do", r.exit, r.Promotions[0].Error)
 	}
 	if got := h.file(t, canary, file); !strings.Contains(got, "9090") {
-		t.Fatalf("li's commit is gone:\n%s", got)
+		t.Fatalf("mei's commit is gone:\n%s", got)
 	}
-	h.writeAs(t, "li", canary, file, h.file(t, "main", file), "Take the port back")
+	h.write(t, canary, file, h.file(t, "main", file), "Take the port back")
 	h.production(t, h.bot).want(t, 0, "unchanged")
 }
 

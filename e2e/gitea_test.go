@@ -198,18 +198,12 @@ func (r *repository) branches(t *testing.T) []string {
 	return names
 }
 
-// write is a person's commit on a branch, to a file that is there.
+// write is mei's commit on a branch, to a file that is there.
 func (r *repository) write(t *testing.T, branch, path, text, message string) {
-	t.Helper()
-	r.writeAs(t, "mei", branch, path, text, message)
-}
-
-func (r *repository) writeAs(t *testing.T, user, branch, path, text, message string) {
 	t.Helper()
 	var old struct{ SHA string }
 	r.must(t, "GET", "/contents/"+path+"?ref="+branch, nil, &old)
-	in := map[string]any{"branch": branch, "message": message, "content": encode(text), "sha": old.SHA}
-	r.gitea.must(t, user, "PUT", "/repos/"+r.name+"/contents/"+path, in, nil)
+	r.must(t, "PUT", "/contents/"+path, map[string]any{"branch": branch, "message": message, "content": encode(text), "sha": old.SHA}, nil)
 }
 
 // merge merges as a person does who presses the button as soon as Gitea, which

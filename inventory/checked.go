@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -37,11 +39,12 @@ type Check struct {
 
 // Checked tells what commit statuses and check runs say of what runs at tip since
 // it arrived. For each pattern (path.Match on the context, where * does not match
-// a '/') it takes the newest commit that carries a matching context, of those of
-// the first-parent line from tip down to arrival or to the newest commit that
-// changed the target's directories, whichever is later, at most 300. All that
-// matches there is told, and all of it must be a success for the pattern to hold.
-// Where no commit has any, there is one Check that is pending and Missing.
+// a '/') it takes what the newest commit that carries it says to each matching context,
+// of the commits of the first-parent line from tip down to arrival or to the newest
+// that changed the target's directories, whichever is later, at most 300. All that
+// matches is told, and all of it must be a success for the pattern to hold. Where no
+// commit has any, there is one Check that is pending and Missing. A pattern that can
+// match one context alone costs the commits down to that one, another costs all.
 // Targets with one Line ask for the statuses of a commit once.
 //
 // A forge without statuses is ErrUntold.
@@ -115,8 +118,12 @@ func (w *walker) unchanged(ctx context.Context, arrival Arrival) func(n int) ([]
 	}
 }
 
+// wild are the signs that let a pattern match more than one context.
+const wild = `*?[`
+
 // look asks for the statuses of commits (newest first) side by side and enters
-// what matches a pattern that has nothing yet. It tells whether one still has.
+// what matches a pattern, of each context what its newest commit says. It tells
+// whether an older commit may have more.
 func (l *Line) look(ctx context.Context, e scm.Evidence, commits, patterns []string, found [][]Check) (missing bool, err error) {
 	said := make([][]scm.Status, len(commits))
 	group, ctx := errgroup.WithContext(ctx)
@@ -130,10 +137,11 @@ func (l *Line) look(ctx context.Context, e scm.Evidence, commits, patterns []str
 		return false, err
 	}
 	for i, pattern := range patterns {
-		for k := 0; k < len(commits) && len(found[i]) == 0; k++ {
-			found[i] = matching(pattern, commits[k], said[k])
+		several := strings.ContainsAny(pattern, wild)
+		for k := 0; k < len(commits) && (several || len(found[i]) == 0); k++ {
+			found[i] = append(found[i], matching(pattern, commits[k], said[k], found[i])...)
 		}
-		missing = missing || len(found[i]) == 0
+		missing = missing || several || len(found[i]) == 0
 	}
 	return missing, nil
 }
@@ -163,9 +171,12 @@ func (l *Line) Forget() {
 	clear(l.said)
 }
 
-func matching(pattern, commit string, statuses []scm.Status) (checks []Check) {
+// matching is what a commit says to a pattern, of contexts of which no newer commit
+// has said anything.
+func matching(pattern, commit string, statuses []scm.Status, newer []Check) (checks []Check) {
 	for _, s := range statuses {
-		if ok, err := path.Match(pattern, s.Context); ok && err == nil {
+		said := slices.ContainsFunc(newer, func(c Check) bool { return c.Context == s.Context })
+		if ok, err := path.Match(pattern, s.Context); ok && err == nil && !said {
 			checks = append(checks, Check{Pattern: pattern, Context: s.Context, State: s.State, Word: s.Word,
 				Description: s.Description, URL: s.URL, Commit: commit, Time: s.Time})
 		}

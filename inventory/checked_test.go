@@ -47,7 +47,7 @@ func TestChecked(t *testing.T) {
 		"another context":                     {"tip ci=success", "argocd/*", "argocd/* pending missing"},
 		"a deeper context":                    {"tip argocd/eu/todo=success", "argocd/*", "argocd/* pending missing"},
 		"all that match at one commit":        {"tip argocd/a=success argocd/b=pending", "argocd/*", "argocd/* argocd/a success success tip\nargocd/* argocd/b pending pending tip"},
-		"not what another commit has beside":  {"tip argocd/a=success between argocd/b=pending", "argocd/*", "argocd/* argocd/a success success tip"},
+		"each context at its own commit":      {"tip argocd/a=success between argocd/b=pending argocd/a=pending arrival argocd/b=success", "argocd/*", "argocd/* argocd/a success success tip\nargocd/* argocd/b pending pending between"},
 		"each pattern at its own commit":      {"tip ci=success arrival argocd/a=success", "argocd/* ci smoke", "argocd/* argocd/a success success arrival\nci ci success success tip\nsmoke pending missing"},
 		"on a side branch's commit":           {"side argocd/todo=success", "argocd/*", "argocd/* pending missing"},
 		"a name with signs that are patterns": {"tip a[1]=success", `a\[1\] a[1]`, `a\[1\] a[1] success success tip` + "\na[1] pending missing"},

@@ -56,7 +56,7 @@ func (p *Promoter) Holds(ctx context.Context, repo scm.Repository) (Holds, error
 		return Holds{}, err
 	}
 	h := Holds{tip: &tip, bytes: map[string][]byte{}}
-	files, err := readTree(repo.Files(ctx, tip.Commit.SHA), record.HoldDir)
+	files, err := readHolds(repo.Files(ctx, tip.Commit.SHA))
 	if err != nil {
 		return Holds{}, fmt.Errorf("read the holds of %s, branch %s: %w", repo.About().Name, record.HoldBranch, err)
 	}
@@ -74,6 +74,27 @@ type treeFile struct {
 	path  string
 	bytes []byte
 	odd   bool // a symlink or a submodule: it has no bytes
+}
+
+// readHolds reads what is at HoldDir: a file or a link in its place is odd, and not
+// nothing.
+func readHolds(files fs.FS) (found []treeFile, err error) {
+	var group errgroup.Group
+	var at fs.FileInfo
+	group.Go(func() (err error) {
+		if at, err = fs.Lstat(files, record.HoldDir); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	found, err = readTree(files, record.HoldDir)
+	if e := group.Wait(); e != nil {
+		return nil, e
+	}
+	if at != nil && !at.IsDir() {
+		return []treeFile{{path: record.HoldDir, odd: true}}, nil
+	}
+	return found, err
 }
 
 // readTree reads all files below a directory, sorted by path, the directories and

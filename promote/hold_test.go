@@ -646,6 +646,28 @@ func TestHoldsThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// TestHoldsWithoutTheirDirectory: what stands in its place is not "no hold".
+func TestHoldsWithoutTheirDirectory(t *testing.T) {
+	for forge, open := range holders() {
+		for mode, content := range map[string]string{"100644": "x", "120000": "elsewhere"} {
+			t.Run(forge+" "+mode, func(t *testing.T) {
+				h := open(t)
+				h.want(promote.HoldPlaced, production("incident"), by("mei"))
+				for _, change := range []scmtest.TreeChange{{Path: "holds/production.yaml", Delete: true}, {Path: "holds", Mode: mode, Content: []byte(content)}} {
+					if _, err := h.store.PushChanges(record.HoldBranch, "mei", "Replace", []scmtest.TreeChange{change}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				holds, err := h.promoter.Holds(t.Context(), h.repo)
+				on := holds.On("production", "todo-api", h.clock(), nil)
+				if err == nil && (len(on) != 1 || !strings.Contains(on[0].Reason, "no file")) {
+					t.Errorf("nothing is held: %v", on)
+				}
+			})
+		}
+	}
+}
+
 // TestHoldsBudget counts the rounds of one reading.
 func TestHoldsBudget(t *testing.T) {
 	for name, open := range holders() {

@@ -31,7 +31,7 @@ func (d drive) path(elements ...string) string {
 func newDrive(t *testing.T) drive {
 	t.Helper()
 	c := filepath.Join(tool(t, "TAGBOAT_WINE"), "drive_c")
-	here, err := os.MkdirTemp(c, "Überlagen für todo ")
+	here, err := os.MkdirTemp(c, "Überlagen für todo ") //nolint:usetesting // it has to be on the drive
 	if err != nil {
 		t.Fatal(err)
 	}

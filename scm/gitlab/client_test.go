@@ -54,9 +54,10 @@ func TestAbout(t *testing.T) {
 		o    gitlab.Options
 		want scm.About
 	}{
-		{gitlab.Options{Project: "/acme/sub/config/", Token: "t"}, scm.About{Host: "gitlab.com", Name: "acme/sub/config", URL: "https://gitlab.com/acme/sub/config"}},
+		{gitlab.Options{Project: "/acme/sub/config/", Token: "t"}, scm.About{Host: "gitlab.com", Name: "acme/sub/config", URL: "https://gitlab.com/acme/sub/config", CompareURL: "https://gitlab.com/acme/sub/config/-/compare/"}},
 		{gitlab.Options{BaseURL: "https://git.acme.example:8443/gitlab/", Project: "acme/config", Token: "t"},
-			scm.About{Host: "git.acme.example:8443", Name: "acme/config", URL: "https://git.acme.example:8443/gitlab/acme/config"}},
+			scm.About{Host: "git.acme.example:8443", Name: "acme/config", URL: "https://git.acme.example:8443/gitlab/acme/config",
+				CompareURL: "https://git.acme.example:8443/gitlab/acme/config/-/compare/"}},
 		{gitlab.Options{BaseURL: "https://git.acme.example/api/v4", Project: "4711"},
 			scm.About{Host: "git.acme.example", Name: "4711", URL: "https://git.acme.example/projects/4711",
 				Warnings: []string{"no GitLab token: only what is public can be read, and nothing proposed"}}},

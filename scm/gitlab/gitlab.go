@@ -105,11 +105,12 @@ func (r *Repository) About() scm.About { return r.about }
 
 func about(base *url.URL, project string, o Options) scm.About {
 	web := base.String() + "/" + project
-	if _, err := strconv.Atoi(project); err == nil {
-		web = base.String() + "/projects/" + project
+	compare := web + "/-/compare/"
+	if _, err := strconv.Atoi(project); err == nil { // an address of the project's page alone
+		web, compare = base.String()+"/projects/"+project, ""
 	}
 	a := scm.About{
-		Forge: "gitlab", Host: base.Host, Name: project, URL: web, CompareURL: web + "/-/compare/",
+		Forge: "gitlab", Host: base.Host, Name: project, URL: web, CompareURL: compare,
 		PullRequestWord: "merge request", PullRequestMark: "!",
 		BodyLimit: bodyLimit, PullRequests: true, TellsAutoMerge: true,
 	}

@@ -72,7 +72,7 @@ func (c *appCase) open(t *testing.T) *github.Repository {
 
 const mint = "POST app/installations/{installation_id}/access_tokens"
 
-// forge.md §2.1: the key in each of its forms, the installation given or asked for.
+// The key in each of its forms, the installation given or asked for.
 func TestAppMintsOneToken(t *testing.T) {
 	key := newKey(t)
 	for name, c := range map[string]struct {

@@ -13,7 +13,7 @@ import (
 	"tagboat/scm/github/githubtest"
 )
 
-// forge.md §5 #19: GraphQL of an Enterprise server is beside /api/v3.
+// GraphQL of an Enterprise server is beside /api/v3.
 func TestAddresses(t *testing.T) {
 	for base, want := range map[string]struct{ host, url string }{
 		"":                                 {"github.com", "https://github.com/acme/config"},
@@ -70,7 +70,7 @@ func TestOptionsThatAreWrong(t *testing.T) {
 	}
 }
 
-// forge.md §0.1, §2.1: what a token's kind means is told before any call, by its
+// What a token's kind means is told before any call, by its
 // prefix and nothing else.
 func TestWarningsOfACredential(t *testing.T) {
 	long := strings.Repeat("x", 400)

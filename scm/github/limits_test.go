@@ -63,7 +63,7 @@ func withClock(t *testing.T, s *githubtest.Server, c *clock, budget time.Duratio
 
 const secondary = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
 
-// forge.md §5 #14: go-github v60 does not know 429, and after one secondary limit
+// go-github v60 does not know 429, and after one secondary limit
 // it refuses later calls by itself.
 func TestLimitsAreWaitedFor(t *testing.T) {
 	const apart = 5 * time.Second // the writes after a wait keep a second from each other

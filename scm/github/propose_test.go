@@ -44,7 +44,7 @@ func count(ops []string, op string) (n int) {
 	return n
 }
 
-// forge.md §5 #2: the setting is named, the branch stays, and the next run opens
+// The setting is named, the branch stays, and the next run opens
 // the pull request from it.
 func TestActionsMayNotOpenPullRequests(t *testing.T) {
 	st := store(t)
@@ -112,7 +112,7 @@ func TestRefusalsOfAPullRequest(t *testing.T) {
 	}
 }
 
-// forge.md §5 #4: the list lags behind the refusal.
+// The list lags behind the refusal.
 func TestAdoptsAPullRequestThatTheListDoesNotShowYet(t *testing.T) {
 	st := store(t)
 	s := githubtest.New(t, st, githubtest.Options{})
@@ -132,7 +132,7 @@ func TestAdoptsAPullRequestThatTheListDoesNotShowYet(t *testing.T) {
 	wantError(t, err, scm.ErrRefused, "already exists")
 }
 
-// forge.md §5 #5: only the refusals of a server that lags are tried again, and no
+// Only the refusals of a server that lags are tried again, and no
 // label is set twice.
 func TestDecorationWaitsForTheIssueSide(t *testing.T) {
 	st := store(t)
@@ -174,7 +174,7 @@ func TestLabelThatWasSetThoughTheAnswerSaidNo(t *testing.T) {
 	}
 }
 
-// forge.md §5 #16: one bad name does not lose the others.
+// One bad name does not lose the others.
 func TestReviewersWhoCannotReview(t *testing.T) {
 	st := store(t)
 	s := githubtest.New(t, st, githubtest.Options{Login: "Tagboat[bot]", Teams: []string{"sre"}})
@@ -202,7 +202,6 @@ func TestReviewersWhoCannotReview(t *testing.T) {
 	}
 }
 
-// forge.md §5 #17.
 func TestAutoMergeThatCannotBeSet(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts  githubtest.Options

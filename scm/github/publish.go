@@ -40,7 +40,7 @@ func (r *Repository) Commit(ctx context.Context, d scm.Draft) (scm.Commit, error
 		return scm.Commit{}, err
 	}
 	// Neither author nor committer: GitHub then signs the commits of Apps and of
-	// GITHUB_TOKEN (forge.md §0.2).
+	// GITHUB_TOKEN.
 	c, _, err := r.api().Git.CreateCommit(ctx, r.owner, r.name, &github.Commit{
 		Message: &d.Message, Tree: &github.Tree{SHA: &tree}, Parents: []*github.Commit{{SHA: &d.From.Commit.SHA}},
 	}, nil)

@@ -48,7 +48,7 @@ func wantError(t *testing.T, err, kind error, words ...string) {
 	}
 }
 
-// forge.md §5 #15: an author or a committer takes the signature away.
+// An author or a committer takes the signature away.
 func TestCommitNamesNeitherAuthorNorCommitter(t *testing.T) {
 	st := store(t)
 	s := githubtest.New(t, st, githubtest.Options{})
@@ -82,7 +82,7 @@ func TestUnsignedCommitIsTold(t *testing.T) {
 	}
 }
 
-// forge.md §5 #9, #13: what happens between the reading and the move.
+// What happens between the reading and the move.
 func TestMoveOfABranchThatIsNotAsRead(t *testing.T) {
 	type between func(*testing.T, *scmtest.Store) string
 	push := func(t *testing.T, st *scmtest.Store) string {
@@ -126,7 +126,7 @@ func TestMoveOfABranchThatIsNotAsRead(t *testing.T) {
 	}
 }
 
-// forge.md §5 #18: the answer is lost, the work is done.
+// The answer is lost, the work is done.
 func TestLostAnswersAreReadAgain(t *testing.T) {
 	for _, op := range []string{"POST git/refs", "GraphQL updateRefs", "PATCH git/refs/{ref}", "POST pulls"} {
 		t.Run(op, func(t *testing.T) {

@@ -252,7 +252,7 @@ func createRef(s *Server, _ http.ResponseWriter, r *request) (int, any) {
 	return http.StatusCreated, s.ref(branch, in.SHA)
 }
 
-// refusedRef are the texts of git/refs, forge.md §1.5.
+// refusedRef are the texts with which git/refs refuses.
 func refusedRef(err error) (int, any) {
 	const status = http.StatusUnprocessableEntity
 	switch {

@@ -111,7 +111,7 @@ func TestRequestsThatFailTheTest(t *testing.T) {
 	}
 }
 
-// forge.md §1.5: what GitHub refuses, in its words.
+// What GitHub refuses, in its words.
 func TestRefusals(t *testing.T) {
 	st := seeded(t)
 	st.Protect("locked/*")
@@ -161,7 +161,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// forge.md §2.2: thirty a page unless told, a hundred at most; a head that is no
+// Thirty a page unless told, a hundred at most; a head that is no
 // OWNER:BRANCH filters nothing.
 func TestListsAreAsTreacherousAsGitHubs(t *testing.T) {
 	s := githubtest.New(t, seeded(t), githubtest.Options{InProcess: true})

@@ -158,7 +158,7 @@ func (b *bench) job(command string) {
 	b.check(err)
 	if b.gitlab != nil {
 		b.gitlab.Job = gitlabtest.Job{User: "mei", Source: "chat"}
-		for key, value := range map[string]string{"GITLAB_CI": "true", "CI_PROJECT_PATH": gitlabtest.Project, "CI_JOB_TOKEN": gitlabtest.JobToken, "CHAT_INPUT": line} {
+		for key, value := range map[string]string{"GITLAB_CI": "true", "CI_PROJECT_PATH": gitlabtest.Project, "CI_PROJECT_DIR": b.t.TempDir(), "CI_JOB_TOKEN": gitlabtest.JobToken, "CHAT_INPUT": line} {
 			b.setenv(key, value)
 		}
 		if command == afterAsking { // serve tells of a comment

@@ -274,7 +274,11 @@ func sourceAddress(source string, config scm.About) (address, forge string) {
 	case strings.ContainsAny(host, ".:") && strings.Contains(rest, "/"):
 		source = "https://" + source
 	default:
-		source, host = strings.TrimSuffix(config.URL, config.Name)+source, ""
+		base := strings.TrimSuffix(config.URL, config.Name)
+		if !strings.Contains(config.Name, "/") { // a project of GitLab's by its number
+			base = strings.TrimSuffix(base, "projects/")
+		}
+		source, host = base+source, ""
 	}
 	if forge = scm.SureForge(host); forge == "" {
 		forge = config.Forge

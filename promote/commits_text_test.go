@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tagboat/image"
+	"tagboat/registry"
 	"tagboat/scm"
 )
 
@@ -99,6 +101,43 @@ func TestSourceAddress(t *testing.T) {
 		if diff := cmp.Diff(want, [2]string{address, forge}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", source, diff)
 		}
+	}
+}
+
+// lateRegistry tells nothing the first time.
+type lateRegistry struct {
+	Registry
+	asked int
+}
+
+func (l *lateRegistry) Facts(context.Context, image.Reference) (registry.Facts, error) {
+	if l.asked++; l.asked == 1 {
+		return registry.Facts{}, context.DeadlineExceeded
+	}
+	return registry.Facts{Revision: "r"}, nil
+}
+
+func TestFactsAreAskedOnceButForFailures(t *testing.T) {
+	late := &lateRegistry{}
+	r := &run{Promoter: &Promoter{Registry: late}}
+	ref := image.Reference{Repository: "registry.acme.example/todo", Digest: "sha256:" + strings.Repeat("0", 64)}
+	if _, err := r.factsAt(t.Context(), ref); err == nil {
+		t.Error("the failure was not told")
+	}
+	for range 2 {
+		if facts, err := r.factsAt(t.Context(), ref); err != nil || facts.Revision != "r" {
+			t.Errorf("%+v, %v", facts, err)
+		}
+	}
+	if late.asked != 2 {
+		t.Errorf("asked %d times, want 2", late.asked)
+	}
+}
+
+func TestSourceBesideANumberedProject(t *testing.T) {
+	address, _ := sourceAddress("acme/todo", scm.About{Forge: scm.GitLab, Host: "git.acme.example", Name: "4711", URL: "https://git.acme.example/projects/4711"})
+	if want := "https://git.acme.example/acme/todo"; address != want {
+		t.Errorf("%s, want %s", address, want)
 	}
 }
 

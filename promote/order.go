@@ -68,7 +68,7 @@ func apart(a, b image.Reference) (string, string) {
 }
 
 // factsAt gives the facts of what is pinned, asked for once in a run; a tag alone is
-// what it points at now.
+// what it points at now. A failure is not remembered: who asks next may wait longer.
 func (r *run) factsAt(ctx context.Context, ref image.Reference) (registry.Facts, error) {
 	r.learnt.mu.Lock()
 	answer, ok := r.learnt.facts[ref]
@@ -80,7 +80,13 @@ func (r *run) factsAt(ctx context.Context, ref image.Reference) (registry.Facts,
 		r.learnt.facts[ref] = answer
 	}
 	r.learnt.mu.Unlock()
-	return answer()
+	facts, err := answer()
+	if err != nil {
+		r.learnt.mu.Lock()
+		delete(r.learnt.facts, ref)
+		r.learnt.mu.Unlock()
+	}
+	return facts, err
 }
 
 func (r *run) askFacts(ctx context.Context, ref image.Reference) (registry.Facts, error) {

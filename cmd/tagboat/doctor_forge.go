@@ -168,7 +168,7 @@ func (e *examination) api(ctx context.Context, repo scm.Repository) {
 	}
 	text, err := v.Version(ctx)
 	if err != nil {
-		e.note(warning, "version", "the forge does not tell its version: "+err.Error(), "")
+		e.note(warning, "api", "the forge does not tell its version: "+err.Error(), "")
 		return
 	}
 	// Forgejo says which Gitea it answers like: 11.0.1+gitea-1.22.0.
@@ -181,16 +181,16 @@ func (e *examination) api(ctx context.Context, repo scm.Repository) {
 	}
 	m := upTo.FindStringSubmatch(compared)
 	if m == nil {
-		e.note(warning, "version", repo.About().Forge+" "+text+": whether it moves a branch by compare and swap is not known", "")
+		e.note(warning, "api", repo.About().Forge+" "+text+": whether it moves a branch by compare and swap is not known", "")
 		return
 	}
 	major, _ := strconv.Atoi(m[1])
 	minor, _ := strconv.Atoi(m[2])
 	if major == 1 && minor < 26 {
-		e.note(warning, "version", repo.About().Forge+" "+text+": before 1.26 a branch is not moved by compare and swap; commits are appended", "docs/forges.md says what that means")
+		e.note(warning, "api", repo.About().Forge+" "+text+": before 1.26 a branch is not moved by compare and swap; commits are appended", "docs/forges.md says what that means")
 		return
 	}
-	e.note(fine, "version", repo.About().Forge+" "+text+": branches move by compare and swap", "")
+	e.note(fine, "api", repo.About().Forge+" "+text+": branches move by compare and swap", "")
 }
 
 // evidence reads the statuses of the newest commit, as gates do.

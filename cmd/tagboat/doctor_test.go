@@ -28,19 +28,19 @@ func TestDoctorOfCredentials(t *testing.T) {
 	}
 	text := string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
 	day := func(days int) string { return time.Now().UTC().AddDate(0, 0, days).Format(time.DateOnly) }
-	app := func(rights ...string) func(*bench) {
-		return func(b *bench) {
+	app := func(rights ...string) func(*trial) {
+		return func(b *trial) {
 			serveDoctor(b, githubtest.Options{App: &githubtest.FakeApp{ID: "42", Key: &key.PublicKey, InstallationID: 7, Grants: levels(rights)}})
 			b.setenv("TAGBOAT_TOKEN", "")
 			b.setenv("TAGBOAT_APP_ID", "42")
 			b.setenv("TAGBOAT_APP_KEY", text)
 		}
 	}
-	token := func(o githubtest.Options, role string) func(*bench) {
-		return func(b *bench) { serveDoctor(b, o); b.store.SetPermission("mei", role) }
+	token := func(o githubtest.Options, role string) func(*trial) {
+		return func(b *trial) { serveDoctor(b, o); b.store.SetPermission("mei", role) }
 	}
-	gitlab := func(scopes []string, role int, expires string, untold bool) func(*bench) {
-		return func(b *bench) {
+	gitlab := func(scopes []string, role int, expires string, untold bool) func(*trial) {
+		return func(b *trial) {
 			fake := gitlabtest.New(b.t, b.store)
 			fake.Scopes, fake.Role, fake.Expires, fake.NoTokenInfo = scopes, role, expires, untold
 			at, stop := fake.Start()
@@ -48,8 +48,8 @@ func TestDoctorOfCredentials(t *testing.T) {
 			b.env = map[string]string{"REPO": at + "/" + gitlabtest.Project, "FORGE": scm.GitLab, "TAGBOAT_TOKEN": gitlabtest.Token}
 		}
 	}
-	gitea := func(version, role string, scopes ...string) func(*bench) {
-		return func(b *bench) {
+	gitea := func(version, role string, scopes ...string) func(*trial) {
+		return func(b *trial) {
 			fake := httptest.NewServer(giteatest.New(giteatest.Options{Store: b.store, Report: b.t.Errorf, Version: version, Token: "gitea-0123456789", Scopes: scopes, NotRepoAdmin: role != "admin"}))
 			b.t.Cleanup(fake.Close)
 			b.store.SetPermission("tagboat", role)
@@ -57,7 +57,7 @@ func TestDoctorOfCredentials(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		serve func(*bench)
+		serve func(*trial)
 		exit  int
 		want  []string // regular expressions of lines
 	}{
@@ -101,7 +101,7 @@ func TestDoctorOfCredentials(t *testing.T) {
 		"Forgejo's tells no scopes": {gitea(giteatest.Forgejo, "write", "write:repository", "read:user"), 0, []string{`its own scopes are not told$`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newTrial(t)
 			c.serve(b)
 			before := b.state()
 			code, said := b.run("doctor")
@@ -126,7 +126,7 @@ func TestDoctorOfCredentials(t *testing.T) {
 	}
 }
 
-func serveDoctor(b *bench, o githubtest.Options) {
+func serveDoctor(b *trial, o githubtest.Options) {
 	for name, value := range serveGitHub(o)(b.t, b.store, b.t.Cleanup) {
 		b.setenv(name, fmt.Sprint(value))
 	}

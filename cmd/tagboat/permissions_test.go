@@ -68,12 +68,12 @@ func belowRight(right string) []string {
 
 // hold tries each command of a forge with exactly what needs says, then with each
 // right less: it fails, names what is missing, and has written nothing.
-func holdNeeds(t *testing.T, forge string, where map[string]string, serve func(*bench, granted)) {
+func holdNeeds(t *testing.T, forge string, where map[string]string, serve func(*trial, granted)) {
 	for _, n := range needs(forge) {
 		for _, command := range n.commands {
 			t.Run(command, func(t *testing.T) {
 				try := func(g granted) (code int, said string, wrote bool) {
-					b := newBench(t)
+					b := newTrial(t)
 					b.prepare(command)
 					serve(b, g)
 					if command == afterAsking || command == "chatops" { // what starts the job is no write of it
@@ -107,7 +107,7 @@ func TestGitHubRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
-	holdNeeds(t, scm.GitHub, map[string]string{"right": "the App's settings (Permissions)"}, func(b *bench, g granted) {
+	holdNeeds(t, scm.GitHub, map[string]string{"right": "the App's settings (Permissions)"}, func(b *trial, g granted) {
 		app := &githubtest.FakeApp{ID: "42", Key: &key.PublicKey, InstallationID: 7, Grants: levels(g.rights)}
 		for name, value := range serveGitHub(githubtest.Options{App: app})(b.t, b.store, b.t.Cleanup) {
 			b.setenv(name, value)
@@ -132,7 +132,7 @@ func levels(rights []string) map[string]string {
 func TestGitLabRights(t *testing.T) {
 	where := map[string]string{"right": "Access tokens", "write": "Developer", "read": "role Reporter", "also": "a member of the group"}
 	role := map[scm.Permission]int{scm.PermissionWrite: 30, scm.PermissionRead: 20, scm.PermissionNone: 10}
-	holdNeeds(t, scm.GitLab, where, func(b *bench, g granted) {
+	holdNeeds(t, scm.GitLab, where, func(b *trial, g granted) {
 		b.gitlab = gitlabtest.New(b.t, b.store)
 		b.gitlab.Scopes, b.gitlab.Role, b.gitlab.HiddenGroups = g.rights, role[g.role], !g.also
 		at, stop := b.gitlab.Start()
@@ -150,7 +150,7 @@ func TestGiteaRights(t *testing.T) {
 	where := map[string]string{
 		"right": "Settings, Applications", "admin": "administrator of the repository", "write": "no write access", "read": "cannot see it", "also": "must be in that team",
 	}
-	holdNeeds(t, scm.Gitea, where, func(b *bench, g granted) {
+	holdNeeds(t, scm.Gitea, where, func(b *trial, g granted) {
 		fake := httptest.NewServer(giteatest.New(giteatest.Options{
 			Store: b.store, Report: b.t.Errorf, Teams: []string{"release"}, Scopes: append([]string{}, g.rights...),
 			NotRepoAdmin: g.role != scm.PermissionAdmin, NoTeamMember: !g.also,
@@ -215,7 +215,7 @@ func TestGiteaGoesOnWithout(t *testing.T) {
 		{"promote", "write:issue", []string{"labels promotion", ":issue too"}},
 		{"hold", "read:user", []string{"as told", "read:user"}},
 	} {
-		b := newBench(t)
+		b := newTrial(t)
 		_, err := b.store.Push("main", "mei", "Label", map[string]string{"tagboat.yaml": "version: 1\napps:\n  todo-api:\n    images: [{repository: '" + b.image("") + "'}]\n" +
 			"environments:\n- {name: staging, path: staging, pull-request: {labels: [promotion]}}\n- {name: checked, path: checked}\n"})
 		b.check(err)

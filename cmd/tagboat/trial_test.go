@@ -23,8 +23,8 @@ import (
 	"tagboat/scm/scmtest"
 )
 
-// bench is a config repository in which one command at a time is tried.
-type bench struct {
+// trial is a config repository in which one command at a time is tried.
+type trial struct {
 	t        *testing.T
 	registry *registrytest.Registry
 	store    *scmtest.Store
@@ -33,11 +33,11 @@ type bench struct {
 	gitlab   *gitlabtest.Server
 }
 
-// newBench has staging on v2 and before that on v1, the others on v1, and v3 in the
+// newTrial has staging on v2 and before that on v1, the others on v1, and v3 in the
 // registry.
-func newBench(t *testing.T) *bench {
+func newTrial(t *testing.T) *trial {
 	t.Helper()
-	b := &bench{t: t, registry: registrytest.New(), digests: map[string]string{}}
+	b := &trial{t: t, registry: registrytest.New(), digests: map[string]string{}}
 	t.Cleanup(b.registry.Close)
 	for _, tag := range []string{"v1", "v2", "v3"} {
 		digest, err := b.registry.PushImage("acme/todo-api:"+tag, registrytest.ImageSpec{Platforms: []string{"linux/amd64"}, Content: tag})
@@ -69,17 +69,17 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-func (b *bench) check(err error) {
+func (b *trial) check(err error) {
 	b.t.Helper()
 	if err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-func (b *bench) image(tag string) string { return b.registry.Host() + "/acme/todo-api" + tag }
+func (b *trial) image(tag string) string { return b.registry.Host() + "/acme/todo-api" + tag }
 
-// run runs a command against the bench's forge.
-func (b *bench) run(args ...string) (code int, said string) {
+// run runs a command against the trial's forge.
+func (b *trial) run(args ...string) (code int, said string) {
 	b.t.Helper()
 	var out, errOut bytes.Buffer
 	full := append([]string{"tagboat", args[0], "--repo", b.env["REPO"], "--forge", b.env["FORGE"]}, args[1:]...)
@@ -89,7 +89,7 @@ func (b *bench) run(args ...string) (code int, said string) {
 }
 
 // try does one of the commands of needs.
-func (b *bench) try(command string) (code int, said string) {
+func (b *trial) try(command string) (code int, said string) {
 	b.t.Helper()
 	args := map[string][]string{
 		"promote": {"promote", "--to", "staging", b.image(":v3")}, "promote --dry-run": {"promote", "--to", "staging", "--dry-run", b.image(":v3")},
@@ -110,7 +110,7 @@ func (b *bench) try(command string) (code int, said string) {
 
 // prepare has what a command finds, made by an almighty credential: an open
 // promotion, a hold.
-func (b *bench) prepare(command string) {
+func (b *trial) prepare(command string) {
 	b.t.Helper()
 	for what, args := range map[string][]string{"verify": {"promote", "--to", "staging", b.image(":v3")}, "release": {"hold", "staging", "--reason", "incident 12"}} {
 		if what != command {
@@ -126,7 +126,7 @@ func (b *bench) prepare(command string) {
 	b.env = map[string]string{}
 }
 
-func (b *bench) setenv(key, value string) {
+func (b *trial) setenv(key, value string) {
 	if b.env == nil {
 		b.env = map[string]string{}
 	}
@@ -134,7 +134,7 @@ func (b *bench) setenv(key, value string) {
 }
 
 // state is all that a command may have written, but for its words to people.
-func (b *bench) state() string {
+func (b *trial) state() string {
 	var s strings.Builder
 	for _, name := range b.store.Branches() {
 		sha, _ := b.store.Branch(name)
@@ -149,7 +149,7 @@ func (b *bench) state() string {
 
 // job is the environment of a job of the forge's CI that a comment, a chat or a
 // dispatch has started.
-func (b *bench) job(command string) {
+func (b *trial) job(command string) {
 	b.t.Helper()
 	const line = "/promote todo-api to next"
 	issue, err := b.store.OpenIssue("Release", "mei")
@@ -191,7 +191,7 @@ func (b *bench) job(command string) {
 }
 
 // serve gives a Slack command to tagboat serve. The code is 0 where it was taken.
-func (b *bench) serve(line string) (code int, said string) {
+func (b *trial) serve(line string) (code int, said string) {
 	b.t.Helper()
 	b.setenv(slackSecret, hookSecret)
 	ctx, stop := context.WithCancel(context.Background())
